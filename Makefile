@@ -1,0 +1,29 @@
+# Two commands for a newcomer: `make demo` and `make test`. The rest is for those who work on it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test check system bench fuzz docs clean setup
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml setup.py $(wildcard src/wattribute/_core/*.c src/wattribute/_core/*.h)
+	@sh tools/setup-venv.sh $(PYTHON) $(VENV)
+	@touch $(STAMP)
+
+test: $(if $(filter true,$(CI)),system) check
+	$(BIN)/python -m pytest -m "not realtime"
+	$(BIN)/python -m pytest -m realtime
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+system:
+	sh tools/system-packages.sh
+
+clean:
+	rm -rf $(VENV) build demo src/wattribute/_core/*.so

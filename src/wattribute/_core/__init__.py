@@ -1,0 +1,16 @@
+"""The kernels at the bottom: C without Python.h, loaded by ctypes, or its NumPy twin when nothing was compiled.
+
+Kernels take arrays (or objects with array attributes) and return arrays; they know nothing of the packages above.
+``WATTRIBUTE_CORE=reference`` forces the twin. ``in_use()`` says which one runs.
+"""
+
+from __future__ import annotations
+
+from .reference import busy, fold
+
+__all__ = ["busy", "fold", "in_use"]
+
+
+def in_use() -> str:
+    """``"c"`` or ``"reference"``."""
+    return "reference"

@@ -1,0 +1,46 @@
+"""The command line: one module per verb, each a coat over one public function, imported when asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..errors import WattributeError
+
+# verb → its one-line help; the module of the same name holds a function ``command``
+VERBS: dict[str, str] = {}
+
+
+class _Verbs(TyperGroup):
+    """Loads a verb's module when the verb is used, so that ``--help`` stays quick."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in VERBS:
+            return None
+        verb = typer.Typer(add_completion=False)
+        verb.command(cmd_name, help=VERBS[cmd_name])(import_module(f".{cmd_name}", __name__).command)
+        return typer.main.get_command(verb)
+
+
+app = typer.Typer(cls=_Verbs, no_args_is_help=True, add_completion=True, rich_markup_mode=None)
+
+
+@app.callback()
+def wattribute() -> None:
+    """Whose joules? Energy and carbon for ranks, GPUs, kernels, functions, call paths and runs."""
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one line on stderr and exit code 1."""
+    try:
+        app()
+    except WattributeError as error:
+        print(f"wattribute: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,168 @@
+"""Spans, and the protocol by which attribution asks for them.
+
+A Recording's spans are a *source*: columns in memory (:class:`SpanTable`), a scanned archive, or an OTF2 folder that is
+not decoded yet. Attribution asks it for busy intervals and to ``fold`` spans against curves, and never knows which
+it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from .tables import Paths
+
+if TYPE_CHECKING:
+    from .recording import Problem
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The spans of one location in the order they began; a parent stands before its children.
+
+    Closed on the left, open on the right. ``parent`` is a row of this table or −1. A span that a task switch cut in
+    two stands as two rows, the later one marked ``resumed`` (it is not another call).
+    """
+
+    start: Int64s
+    end: Int64s
+    frame: Int32s
+    parent: Int64s
+    depth: Int32s
+    resumed: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Disjoint, ascending, non-touching pieces of time [start, end)."""
+
+    start: Int64s
+    end: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a user has received up to each moment, S(t): piecewise linear, flat outside ``times``.
+
+    ``pieces`` are the stretches of time that the readings cover. With bounds, interval i of the readings is
+    (edges[i] − latency, edges[i+1]]; ``low[i]`` and ``high[i]`` are its energy times the least and the greatest share
+    the user can have in it.
+    """
+
+    times: Int64s  # strictly ascending
+    values: Floats
+    pieces: Intervals
+    edges: Int64s | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+    latency_ticks: int = 0
+
+
+@dataclass(frozen=True)
+class Keys:
+    """How spans fall into rows: by ``row[frame]`` (−1: as if the span were not there), or by call path.
+
+    With ``by_path`` a row is a call path of kept frames, made as it is met; ``row`` then only says which frames count.
+    """
+
+    row: Int32s
+    rows: int
+    by_path: bool = False
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One location rolled up. Columns have a value per row; those in joules and ``covered`` one per (curve, row)."""
+
+    calls: Int64s
+    self_ticks: Int64s
+    total_ticks: Int64s
+    self_covered: Int64s
+    total_covered: Int64s
+    self_value: Floats
+    total_value: Floats
+    self_low: Floats | None
+    self_high: Floats | None
+    total_low: Floats | None
+    total_high: Floats | None
+    paths: Paths | None = None
+
+    @classmethod
+    def of(cls, columns: dict[str, Any]) -> Fold:
+        """From the columns a kernel of ``_core`` returns, where paths are a pair (frame, parent)."""
+        paths = columns.pop("paths", None)
+        return cls(**columns, paths=None if paths is None else Paths(*paths))
+
+
+class SpanSource(Protocol):
+    """Where spans come from. ``keep[frame]`` says which frames exist for the caller (None: all)."""
+
+    def locations(self) -> Sequence[int]:
+        """The rows of Locations that may hold spans, ascending."""
+        ...
+
+    def spans(self, location: int) -> Spans:
+        """All spans of a location, as columns."""
+        ...
+
+    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
+        """When the location was inside a kept span (of positive length); touching intervals are merged."""
+        ...
+
+    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+        """Roll a location's spans up against curves, in the order in which spans end."""
+        ...
+
+    def problems(self) -> Sequence[Problem]:
+        """What decoding has brought to light so far."""
+        ...
+
+
+_EMPTY = Spans(
+    np.empty(0, np.int64),
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    np.empty(0, np.bool_),
+)
+
+
+@dataclass(frozen=True)
+class SpanTable:
+    """A source whose spans are columns in memory."""
+
+    columns: Mapping[int, Spans] = field(default_factory=dict)
+
+    def locations(self) -> Sequence[int]:
+        return sorted(self.columns)
+
+    def spans(self, location: int) -> Spans:
+        return self.columns.get(location, _EMPTY)
+
+    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
+        from .. import _core
+
+        return Intervals(*_core.busy(self.spans(location), keep))
+
+    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+        from .. import _core
+
+        return Fold.of(_core.fold(self.spans(location), curves, keys))
+
+    def problems(self) -> Sequence[Problem]:
+        return ()

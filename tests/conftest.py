@@ -1,0 +1,29 @@
+"""What tests share: the folder of real traces, and honest skips."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real traces and reference numbers, beside the project."""
+    for path in (ROOT.parent / "shared", Path(os.environ.get("WATTRIBUTE_SHARED", "/nonexistent"))):
+        if (path / "traces").is_dir():
+            return path
+    pytest.skip("no ../shared folder with real traces here (set WATTRIBUTE_SHARED to name one)")
+
+
+def need(command: str) -> str:
+    """The path of a program; without it the test skips, and on CI (where it was installed first) fails."""
+    found = shutil.which(command)
+    if found:
+        return found
+    message = f"{command} is not installed: `make system` installs what the tests need"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)

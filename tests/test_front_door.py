@@ -13,6 +13,6 @@ def test_all_is_sorted_and_every_name_is_there():
 
 
 def test_importing_loads_nothing_heavy():
-    heavy = "numpy polars pyarrow rich typer altair".split()
+    heavy = ["numpy", "polars", "pyarrow", "rich", "typer", "altair"]
     code = f"import sys, wattribute; print([m for m in {heavy!r} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

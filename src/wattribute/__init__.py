@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .archive import load, save, scan
     from .errors import WattributeError
     from .model import Attribution, Recording
     from .readers import read
@@ -22,11 +23,14 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attribution": "model",
+    "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
     "read": "readers",
+    "save": "archive",
+    "scan": "archive",
 }
-__all__ = ["Attribution", "Recording", "WattributeError", "__version__", "read"]
+__all__ = ["Attribution", "Recording", "WattributeError", "__version__", "load", "read", "save", "scan"]
 
 
 def __getattr__(name: str) -> Any:

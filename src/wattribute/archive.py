@@ -1,0 +1,337 @@
+"""Our own format: a folder of Parquet tables and one JSON (``*.watt/``), readable by every engine.
+
+::
+
+    X.watt/wattribute.json       format version, state, clock, devices, signals, topology, problems, metadata
+    X.watt/{frames,nodes,processes,locations}.parquet
+    X.watt/readings/{int64,uint64,float64}.parquet      signal, ticks, value (raw)
+    X.watt/spans/<location>.parquet                     location, start, end, frame, parent, depth, resumed
+
+``save`` writes the JSON first with state "partial" and replaces it last with "complete", so a killed process or a full
+disk leaves a folder that says what it is; ``load`` then keeps what is readable. Spans stay on disk until asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import FormatError, NotFoundError, OutputError, UnsupportedError
+from .model import (
+    Clock,
+    Device,
+    Frames,
+    Link,
+    Locations,
+    Missing,
+    Nodes,
+    Problem,
+    Processes,
+    Recording,
+    Signal,
+    Spans,
+    SpanTable,
+)
+from .model.select import select
+from .plugins import Selection
+
+if TYPE_CHECKING:
+    import polars as pl
+
+JSON = "wattribute.json"
+FORMAT = "wattribute-recording"
+VERSION = 1
+_TABLES = {"frames": Frames, "nodes": Nodes, "processes": Processes, "locations": Locations}
+_SIGNAL_COLUMNS = ("times", "values")
+_VALUE_TYPES = ("int64", "uint64", "float64")
+
+
+# ---------------------------------------------------------------------------------------------------------- saving
+
+
+def save(recording: Recording, path: str | os.PathLike[str], threads: int = 2, progress: Any = None) -> None:
+    """Write a recording to a new folder; an existing one is an error, never overwritten.
+
+    ``progress(done, whole)`` is called as locations are written.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise OutputError(f"{folder} exists already; choose another name or remove it") from None
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
+    fill(recording, folder, threads, progress)
+
+
+def fill(recording: Recording, folder: Path, threads: int = 2, progress: Any = None) -> None:
+    """Write a recording into a folder that is there already (a recorder made it when the run began)."""
+    try:
+        _write_json(folder, _describe(recording, "partial"))
+        for name in _TABLES:
+            _write_table(folder / f"{name}.parquet", getattr(recording, name))
+        _write_readings(folder / "readings", recording.signals)
+        _write_spans(folder / "spans", recording, threads, progress)
+        _write_json(folder, _describe(recording, "complete"))
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: writing stopped ({error}); what was written is kept and marked partial"
+        ) from error
+
+
+def _describe(recording: Recording, state: str) -> dict[str, Any]:
+    signals = [
+        {f.name: getattr(s, f.name) for f in fields(s) if f.name not in _SIGNAL_COLUMNS} | {"type": str(s.values.dtype)}
+        for s in recording.signals
+    ]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "state": state,
+        "clock": asdict(recording.clock),
+        "devices": [asdict(d) for d in recording.devices],
+        "signals": signals,
+        "topology": [asdict(link) for link in recording.topology],
+        "missing": [asdict(m) for m in recording.missing],
+        "problems": [asdict(p) for p in recording.problems],
+        "metadata": dict(recording.metadata),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return f"{value.numerator}/{value.denominator}"
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"metadata of type {type(value).__name__} cannot be stored in an archive")
+
+
+def _write_json(folder: Path, content: dict[str, Any]) -> None:
+    temporary = folder / (JSON + ".new")
+    temporary.write_text(json.dumps(content, default=_plain, indent=1), encoding="utf-8")
+    temporary.replace(folder / JSON)
+
+
+def _write_table(path: Path, table: Any) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {}
+    for f in fields(table):
+        values = getattr(table, f.name)
+        if f.name == "properties":
+            columns[f.name] = pa.array([json.dumps(dict(p)) for p in values], pa.string())
+        elif isinstance(values, tuple):
+            columns[f.name] = pa.array(values, pa.string())
+        else:
+            columns[f.name] = pa.array(values)
+    pq.write_table(pa.table(columns), path)
+
+
+def _write_readings(folder: Path, signals: Sequence[Signal]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    for kind in _VALUE_TYPES:
+        chosen = [(i, s) for i, s in enumerate(signals) if str(s.values.dtype) == kind]
+        schema = pa.schema([("signal", pa.uint32()), ("ticks", pa.int64()), ("value", pa.type_for_alias(kind))])
+        with pq.ParquetWriter(folder / f"{kind}.parquet", schema, compression="zstd", compression_level=1) as writer:
+            for i, s in chosen:
+                rows = [np.full(len(s), i, np.uint32), s.times, s.values]
+                writer.write_table(pa.table(rows, schema=schema))
+
+
+def _write_spans(folder: Path, recording: Recording, threads: int, progress: Any) -> None:
+    folder.mkdir()
+    locations = list(recording.spans.locations())
+    done = 0
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        for _ in pool.map(lambda at: _write_location(folder, at, recording.spans.spans(at)), locations):
+            done += 1
+            if progress:
+                progress(done, len(locations))
+
+
+def _write_location(folder: Path, location: int, spans: Spans) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not len(spans):
+        return
+    columns = {"location": np.full(len(spans), location, np.int32)}
+    columns |= {f.name: getattr(spans, f.name) for f in fields(spans)}
+    delta = {"start": "DELTA_BINARY_PACKED", "end": "DELTA_BINARY_PACKED", "parent": "DELTA_BINARY_PACKED"}
+    pq.write_table(
+        pa.table(columns),
+        folder / f"{location}.parquet",
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=["location", "frame", "depth"],
+        column_encoding=delta,
+        write_statistics=["start", "end", "frame"],
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- loading
+
+
+def detects(path: Path) -> bool:
+    """Whether this folder is an archive of ours (the reader plug-in "watt")."""
+    return (path / JSON).is_file()
+
+
+def read(path: Path, selection: Selection) -> Recording:
+    """The reader plug-in "watt": load, then keep what was selected."""
+    s = selection
+    return select(load(path), s.process, s.frame, s.exclude_frame, s.metric)
+
+
+def load(path: str | os.PathLike[str]) -> Recording:
+    """The recording in a folder; a partial one loads as far as it goes and says so in its problems."""
+    folder = Path(path)
+    content = _read_json(folder)
+    problems = [Problem(**p) for p in content.get("problems", ())]
+    if content.get("state") != "complete":
+        problems.append(Problem("partial", f"{folder}: the archive is partial (its writer was stopped)"))
+    tables = {name: _read_table(folder / f"{name}.parquet", kind, problems) for name, kind in _TABLES.items()}
+    return Recording(
+        clock=Clock(**content["clock"]),
+        spans=ArchivedSpans(folder / "spans"),
+        signals=_read_signals(folder / "readings", content["signals"], problems),
+        devices=tuple(Device(**d) for d in content["devices"]),
+        topology=tuple(Link(**(link | {"locations": tuple(link["locations"])})) for link in content["topology"]),
+        missing=tuple(Missing(**m) for m in content["missing"]),
+        noticed=tuple(problems),
+        metadata=content["metadata"],
+        **tables,
+    )
+
+
+def _read_json(folder: Path) -> dict[str, Any]:
+    file = folder / JSON
+    if not file.is_file():
+        raise NotFoundError(f"{folder}: no {JSON} in it, so it is not an archive of wattribute")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(file, f"is not valid JSON ({error})") from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise FormatError(file, f"is not a {FORMAT}")
+    if content.get("version") != VERSION:
+        raise UnsupportedError(
+            f"{folder}: format version {content.get('version')} is not {VERSION}; install a newer wattribute"
+        )
+    missing = {"clock", "devices", "signals", "topology", "missing", "metadata"} - content.keys()
+    if missing:
+        raise FormatError(file, f"lacks {', '.join(sorted(missing))}")
+    return content
+
+
+def _parquet(path: Path, problems: list[Problem]) -> Any:
+    """The table in a file, or None and a problem when it is absent or cut."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        reason = "is missing" if not path.exists() else f"cannot be read ({str(error).splitlines()[0]})"
+        problems.append(Problem("partial", f"{path}: {reason}"))
+        return None
+
+
+def _read_table(path: Path, kind: Any, problems: list[Problem]) -> Any:
+    table = _parquet(path, problems)
+    if table is None:
+        return kind.of([])
+    columns = {}
+    for f in fields(kind):
+        column = table.column(f.name)
+        if f.name == "properties":
+            columns[f.name] = tuple(json.loads(text) for text in column.to_pylist())
+        elif f.metadata["dtype"] is object:
+            columns[f.name] = tuple(column.to_pylist())
+        else:
+            columns[f.name] = column.to_numpy()
+    return kind(**columns)
+
+
+def _read_signals(folder: Path, described: list[dict[str, Any]], problems: list[Problem]) -> tuple[Signal, ...]:
+    readings: dict[int, tuple[Any, Any]] = {}
+    types = [d.pop("type") for d in described]
+    for kind in sorted(set(types)):
+        table = _parquet(folder / f"{kind}.parquet", problems)
+        if table is None:
+            continue
+        owner, ticks, values = (table.column(name).to_numpy() for name in ("signal", "ticks", "value"))
+        edges = np.searchsorted(owner, np.arange(len(types) + 1))
+        for at in np.flatnonzero(np.diff(edges)):
+            readings[int(at)] = ticks[edges[at] : edges[at + 1]], values[edges[at] : edges[at + 1]]
+    signals = []
+    for i, d in enumerate(described):
+        times, values = readings.get(i, (np.empty(0, np.int64), np.empty(0, types[i])))
+        signals.append(Signal(**(d | {"scale": Fraction(d["scale"]), "times": times, "values": values})))
+    return tuple(signals)
+
+
+@dataclass(frozen=True)
+class ArchivedSpans(SpanTable):
+    """A source whose spans are read from the archive, one location at a time, when asked for."""
+
+    folder: Path = Path()
+    _problems: list[Problem] = field(default_factory=list)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__({})
+        object.__setattr__(self, "folder", folder)
+        object.__setattr__(self, "_problems", [])
+
+    def locations(self) -> Sequence[int]:
+        return sorted(int(file.stem) for file in self.folder.glob("*.parquet"))
+
+    def spans(self, location: int) -> Spans:
+        file = self.folder / f"{location}.parquet"
+        table = _parquet(file, self._problems) if file.exists() else None  # a location without spans has no file
+        if table is None:
+            return super().spans(location)
+        return Spans(**{f.name: table.column(f.name).to_numpy() for f in fields(Spans)})
+
+    def problems(self) -> Sequence[Problem]:
+        return tuple(dict.fromkeys(self._problems))
+
+
+def scan(path: str | os.PathLike[str]) -> dict[str, pl.LazyFrame]:
+    """The archive's tables as lazy Polars frames: spans, frames, nodes, processes, locations, signals, readings."""
+    import polars as pl
+
+    folder = Path(path)
+    content = _read_json(folder)
+    tables = {name: pl.scan_parquet(folder / f"{name}.parquet").with_row_index(name[:-1]) for name in _TABLES}
+    tables["spans"] = pl.scan_parquet(folder / "spans" / "*.parquet")
+    tables["signals"] = pl.LazyFrame(
+        [
+            {"signal": i, "scale": s["scale"]} | {k: s[k] for k in ("name", "kind", "unit", "host", "device")}
+            for i, s in enumerate(content["signals"])
+        ]
+    )
+    values = [
+        pl.scan_parquet(folder / "readings" / f"{kind}.parquet").with_columns(pl.col("value").cast(pl.Float64))
+        for kind in sorted({s["type"] for s in content["signals"]})
+    ]
+    tables["readings"] = pl.concat(values) if values else pl.LazyFrame()
+    return tables

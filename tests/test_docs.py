@@ -7,18 +7,20 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 def fences(page: Path) -> list[tuple[str, str]]:
-    return FENCE.findall(page.read_text(encoding="utf-8"))
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [(language, textwrap.dedent(code)) for _, language, code in found]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -47,3 +49,9 @@ def test_every_fence_has_a_known_language():
     for page in PAGES:
         for language, _ in fences(page):
             assert language in {"sh", "python", "console", "text", "toml", "json", "yaml", "ini"}, (page, language)
+
+
+def test_the_command_line_reference_is_what_help_says():
+    script = ROOT / "tools" / "make_cli_reference.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from .errors import MissingExtraError, OptionError
-from .model import Attribution, Device, Recording
+from .model import Device
+
+if TYPE_CHECKING:  # NumPy stays out of the process that reads meters
+    from importlib.metadata import EntryPoint
+
+    from .model import Attribution, Recording
 
 
 @dataclass(frozen=True)
@@ -65,21 +69,30 @@ class Channel:
     estimated: bool = False
     gain_error: float | None = None
     declared: dict[str, Any] = field(default_factory=dict)
+    whole: bool = True  # raw values are integers; False: doubles
 
 
 class Meter(Protocol):
-    """Hardware → readings. A class; the root folder or library path is a constructor argument with a default."""
+    """Hardware → readings. A class made as ``Meter(root, clock)``: a root folder, library or file (None: the machine's
+    own) and the monotonic clock in ns. Users name one as ``name`` or ``name:root``.
+
+    It runs in a process of its own that has not imported NumPy: keep imports few, and those of libraries inside
+    ``available``, which is called first and leaves the meter ready to read.
+
+    Device properties that the sum of a run obeys: ``part_of`` names the device whose energy includes this one's (it is
+    shown, never added), ``scope`` says what the sensor sees if that is not the device alone ("module", "package").
+    """
 
     name: str
 
     def available(self) -> Availability: ...
 
     def channels(self) -> Sequence[Channel]:
-        """What can be read, always in the same order."""
+        """What can be read, always in the same order; called after ``available`` said yes."""
         ...
 
     def read(self) -> Sequence[tuple[int, int | float | None]]:
-        """(monotonic ns, raw value) per channel; None where a reading failed this time."""
+        """(monotonic ns, raw value) per channel; None where there is no new reading this time."""
         ...
 
     def close(self) -> None: ...
@@ -104,6 +117,8 @@ class Registry(Generic[P]):
         self._what = group.rstrip("s")
 
     def _points(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points
+
         return {point.name: point for point in entry_points(group=self.group)}
 
     def names(self) -> list[str]:

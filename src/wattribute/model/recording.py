@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .devices import Device
 from .spans import SpanSource, SpanTable
 from .tables import Frames, Locations, Nodes, Processes
 
@@ -37,16 +38,6 @@ class Clock:
 
     def ticks(self, seconds: float) -> int:
         return round(Fraction(seconds) * self.ticks_per_s)
-
-
-@dataclass(frozen=True)
-class Device:
-    """A thing whose energy is metered."""
-
-    name: str  # unique within its host: "GPU 0", "package 0", "node"
-    kind: str  # "gpu", "cpu", "dram", "node", "psys", …
-    host: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)  # uuid, pci, model …
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.strategies import curves, nested_spans, spans_of
 
 from wattribute._core import reference
-from tests.strategies import curves, nested_spans, spans_of
 from wattribute.model import Curve, Intervals, Keys
 
 COLUMNS = ("calls", "self_ticks", "total_ticks", "self_covered", "total_covered", "self_value", "total_value")

@@ -1,0 +1,183 @@
+"""Labels from frame names: demangled, template arguments collapsed, shortened in the middle, never two alike.
+
+``labels(names, width)`` is what charts and tables ask for; ``full(name)`` is the whole readable name for hovering.
+Names are users' text: control characters and broken UTF-8 are replaced here, as neither SVG nor JSON may hold them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]")
+ELLIPSIS = "…"
+
+
+def clean(name: str) -> str:
+    """The name without what no file format may hold; line breaks become spaces, nothing becomes "(no name)"."""
+    return _CONTROL.sub("\ufffd", re.sub(r"\s+", " ", name)).strip() or "(no name)"
+
+
+@lru_cache(maxsize=65536)
+def full(name: str) -> str:
+    """The whole name, demangled when it was mangled."""
+    name = clean(name)
+    if name.startswith(("_Z", "__Z")):
+        return _demangle(name.removesuffix(".kd")) or name  # AMD's kernel descriptors end in .kd
+    return name
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> ctypes.CDLL | None:
+    """The C++ runtime, whose ``__cxa_demangle`` is the definition of demangling; None where there is none."""
+    for library in ("libstdc++.so.6", "libc++abi.dylib", ctypes.util.find_library("stdc++")):
+        try:
+            loaded = ctypes.CDLL(library) if library else None
+        except OSError:
+            continue
+        if loaded is not None and hasattr(loaded, "__cxa_demangle"):
+            loaded.__cxa_demangle.restype = ctypes.c_void_p
+            loaded.__cxa_demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+            return loaded
+    return None
+
+
+def _demangle(name: str) -> str | None:
+    runtime = _runtime()
+    if runtime is None:
+        return _identifiers(name)
+    status = ctypes.c_int(-1)
+    # more than a few thousand characters are not a name, and the demangler's output can grow exponentially
+    if len(name) > 8192:
+        return None
+    pointer = runtime.__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
+    if not pointer:
+        return _identifiers(name)
+    try:
+        return ctypes.string_at(pointer).decode("utf-8", "replace")
+    finally:
+        ctypes.CDLL(None).free(ctypes.c_void_p(pointer))
+
+
+def _identifiers(name: str) -> str | None:
+    """``ns::f`` from ``_ZN2ns1fE…`` without a runtime: the length-prefixed identifiers up to the end of the name."""
+    at = 3 if name.startswith("_ZN") else 2
+    parts: list[str] = []
+    while (match := re.compile(r"[KVr]*(\d+)").match(name, at)) and len(parts) < 32:
+        at = match.end() + int(match[1])
+        parts.append(name[match.end() : at])
+        if not name.startswith("_ZN"):
+            break
+    return "::".join(parts) or None
+
+
+def plain(name: str) -> str:
+    """The readable name without template arguments (``<…>``), parameters and return type."""
+    return _without_parameters(_collapse_templates(full(name)))
+
+
+_TAIL = re.compile(r"\)(?: (?:const|volatile|noexcept)| ?&{1,2}| ?\[[^\]]*\])*$")
+
+
+def _without_parameters(name: str) -> str:
+    """``f`` from ``void f(int, g*) const``; a name that does not end like a C++ function stays as it is."""
+    tail = _TAIL.search(name)
+    if tail is None:
+        return name
+    depth, at = 0, tail.start()
+    while at >= 0:  # back to the bracket that opens the parameter list
+        depth += (name[at] == ")") - (name[at] == "(")
+        if depth == 0:
+            break
+        at -= 1
+    head = name[: max(at, 0)].replace("(anonymous namespace)", "{anonymous}").rstrip()
+    if not head or not re.search(r"[\w<>\])}=+\-*/!&|^~%]$", head):
+        return name
+    return head if "operator" in head else head.rsplit(" ", 1)[-1]
+
+
+def _collapse_templates(name: str) -> str:
+    """``f<…>`` from ``f<int, g<2>>``. Only brackets that follow an identifier: ``<module>`` and ``a < b`` stay."""
+    out, depth = "", 0
+    for i, char in enumerate(name):
+        if char == "<" and (depth or (re.search(r"\w$", out) and not re.search(r"\boperator$", out))):
+            depth += 1
+            out += f"<{ELLIPSIS}>" if depth == 1 else ""
+        elif char == ">" and depth and name[i - 1] != "-":
+            depth -= 1
+        elif not depth:
+            out += char
+    return name if depth else out
+
+
+def columns(text: str) -> int:
+    """How wide a text is in columns of a fixed font; Chinese, Japanese and Korean characters take two."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in text)
+
+
+def shorten(text: str, width: int) -> str:
+    """The text cut in the middle to at most ``width`` columns: the ends of names say most."""
+    if columns(text) <= width:
+        return text
+    if width <= 1:
+        return ELLIPSIS[:width]
+    tail = _take(text[::-1], (width - 1) // 2)[::-1]
+    return _take(text, width - 1 - columns(tail)) + ELLIPSIS + tail
+
+
+def _take(text: str, width: int) -> str:
+    used = 0
+    for i, char in enumerate(text):
+        used += columns(char)
+        if used > width:
+            return text[:i]
+    return text
+
+
+def labels(names: Iterable[str], width: int = 40) -> dict[str, str]:
+    """A label of at most ``width`` columns for each distinct name; different names get different labels.
+
+    Template arguments and parameters appear only where names would look alike without them; if they still do after
+    shortening, the label shows the part in which they differ, and as a last resort a number.
+    """
+    distinct = list(dict.fromkeys(names))
+    forms = (plain, lambda name: _without_parameters(full(name)), lambda name: _collapse_templates(full(name)), full)
+    long: dict[str, str] = {}
+    for name in distinct:
+        long[name] = plain(name)
+    for form in forms[1:]:
+        for group in _alike(long):
+            for name in group:
+                long[name] = form(name)
+    short = {name: shorten(text, width) for name, text in long.items()}
+    for group in _alike(short):
+        for name, text in zip(group, _differing([long[name] for name in group], width), strict=True):
+            short[name] = text
+    taken: dict[str, int] = {}
+    for name in distinct:
+        text = short[name]
+        taken[text] = taken.get(text, 0) + 1
+        if taken[text] > 1:
+            suffix = f" ·{taken[text]}"
+            short[name] = shorten(text, max(1, width - len(suffix))) + suffix
+    return short
+
+
+def _alike(labels: dict[str, str]) -> list[list[str]]:
+    groups: dict[str, list[str]] = {}
+    for name, label in labels.items():
+        groups.setdefault(label, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _differing(texts: Sequence[str], width: int) -> list[str]:
+    """Short forms that start as the texts do and go on where they begin to differ."""
+    first = next((i for i, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1), min(map(len, texts)))
+    head = _take(texts[0], min(width // 3, first))
+    room = width - columns(head) - 1
+    # a little before the difference, so that the eye finds it
+    return [head + ELLIPSIS + shorten(text[max(len(head), first - 4) :], room) for text in texts]

@@ -1,0 +1,54 @@
+"""Numbers as people read them."""
+
+import math
+
+import pytest
+
+from wattribute.views.numbers import bounded, count, percent, seconds, si
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1842.495, "J", "1.84 kJ"),
+        (389.2, "W", "389 W"),
+        (4.7353, "s", "4.74 s"),
+        (999.9, "J", "1.00 kJ"),
+        (0.0000031, "s", "3.10 µs"),
+        (10e6, "J", "10.0 MJ"),
+        (0, "J", "0 J"),
+        (-12.3, "J", "−12.3 J"),
+        (3e-15, "J", "0.00300 pJ"),
+        (93.4567, "%", "93.5 %"),
+        (0.25, "%", "0.250 %"),
+        (45, "°C", "45.0 °C"),
+        (3 * 2**30, "B", "3.00 GiB"),
+        (None, "J", "–"),
+        (math.nan, "J", "–"),
+        (math.inf, "J", "∞ J"),
+        (1234, "", "1.23 k"),
+    ],
+)
+def test_three_digits_with_a_prefix(value, unit, text):
+    assert si(value, unit) == text
+
+
+def test_bounds_are_written_as_plus_minus_or_as_below():
+    assert bounded(6.5, 5.6, 7.4) == "6.50 J ± 0.90"
+    assert bounded(1842.4957, 1830.0, 1851.0) == "1.84 kJ ± 0.012"  # the wider side, in kJ
+    assert bounded(0.0, 0.0, 1.6) == "< 1.60 J"
+    assert bounded(0.3, 0.0, 1.6) == "< 1.60 J"
+    assert bounded(0.0, 0.0, 0.0) == "0 J"
+    assert bounded(5.0, None, None) == "5.00 J"
+    assert bounded(1000.0, 999.9, 1000.1) == "1.00 kJ"
+
+
+def test_counts_times_and_shares():
+    assert count(99_999) == "99,999"
+    assert count(1_234_567) == "1.23 M"
+    assert seconds(119.0) == "119 s"
+    assert seconds(200) == "3 min 20 s"
+    assert seconds(7500) == "2 h 05 min"
+    assert percent(81.2, 100) == "81 %"
+    assert percent(0.0001, 100) == "< 0.1 %"
+    assert percent(1, 0) == "–"

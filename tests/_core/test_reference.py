@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import curves, nested_spans, spans_of
 
+from tests.strategies import curves, nested_spans, spans_of
 from wattribute._core import reference
 from wattribute.model import Curve, Intervals, Keys
 

@@ -1,0 +1,185 @@
+"""Energy × intensity, slice by slice → grams, with provenance; and what a site adds: cooling, price, water, hardware.
+
+::
+
+    operational  co2e_g     = Σ over slices: energy_j / 3.6e6 × PUE × g_per_kwh of that slice
+    embodied_g              = embodied_kg × 1000 × share × duration / lifetime           (the M of the SCI standard)
+    cost                    = energy_kwh × PUE × price
+    water_l                 = energy_kwh × (WUE + PUE × water of the grid per kWh)
+
+The views and ``run`` call :func:`of_curve`; :mod:`.recordings` calls it for recordings and attributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import NoDataError, OptionError
+from .intensity import Intensity, World, resolve
+from .profile import Profile
+
+J_PER_KWH = 3_600_000.0
+_YEAR_S = 365.25 * 86_400
+
+
+@dataclass(frozen=True)
+class Site:
+    """What the place of the machine adds; everything is optional."""
+
+    pue: float = 1.0  # power usage effectiveness: the facility's energy over the machine's
+    price: float | None = None  # per kWh
+    currency: str = ""
+    embodied_kg: float | None = None  # CO2e of making the hardware
+    lifetime_years: float = 4.0
+    embodied_share: float = 1.0  # of the hardware, used by this run
+    wue_l_per_kwh: float | None = None  # water the site evaporates per kWh of the machine
+    grid_water_l_per_kwh: float | None = None  # water evaporated where the electricity is made
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.pue <= 10:
+            raise OptionError(
+                f"a PUE of {self.pue} cannot be: it is the facility's energy over the machine's, 1 or more"
+            )
+        if not 0 <= self.embodied_share <= 1:
+            raise OptionError(f"an embodied share of {self.embodied_share} cannot be: give 0 to 1")
+        if self.lifetime_years <= 0:
+            raise OptionError(f"a lifetime of {self.lifetime_years} years cannot be")
+        for name in ("price", "embodied_kg", "wue_l_per_kwh", "grid_water_l_per_kwh"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise OptionError(f"{name} cannot be {value}: give a number that is not negative")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A stretch of the run with one intensity; times are ns since the epoch, or since the start without a clock."""
+
+    start_ns: int
+    end_ns: int
+    energy_j: float
+    g_per_kwh: float
+    co2e_g: float
+    source: str
+    fallback: bool
+
+
+@dataclass(frozen=True)
+class Emissions:
+    """What a run emitted, and where that figure comes from."""
+
+    energy_j: float
+    co2e_g: float  # operational, PUE included
+    g_per_kwh: float  # the mean, weighted by energy
+    low_g: float | None  # set when the zone was assumed: the spread between countries
+    high_g: float | None
+    zone: str
+    name: str
+    assumed: bool
+    fallback: bool
+    sources: tuple[str, ...]
+    licences: tuple[str, ...]
+    problems: tuple[str, ...]
+    slices: tuple[Slice, ...]
+    duration_s: float
+    pue: float = 1.0
+    cost: float | None = None
+    currency: str = ""
+    embodied_g: float | None = None
+    water_l: float | None = None
+
+    @property
+    def total_g(self) -> float:
+        """Operational and embodied."""
+        return self.co2e_g + (self.embodied_g or 0.0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "total_g": self.total_g}
+
+
+def of_curve(
+    times_ns: npt.ArrayLike,
+    energy_j: npt.ArrayLike,
+    *,
+    zone: str | None = None,
+    intensity: float | str | None = None,
+    site: Site | None = None,
+    wall_clock: bool = True,
+    outside: World | None = None,
+) -> Emissions:
+    """The emissions of a curve of energy used so far: ``energy_j[i]`` joules at ``times_ns[i]``, linear in between.
+
+    ``wall_clock`` says that times are since the Unix epoch; otherwise no intensity by time of day can be used.
+    """
+    times, energy = np.asarray(times_ns, np.int64), np.asarray(energy_j, np.float64)
+    if len(times) == 0 or len(times) != len(energy):
+        raise NoDataError("no energy over time: nothing to compute emissions of")
+    if np.any(np.diff(times) < 0) or not np.all(np.isfinite(energy)):
+        raise NoDataError("the energy curve is out of order or not finite")
+    start, end = int(times[0]), int(times[-1])
+    found = resolve(zone, intensity, start if wall_clock else None, end if wall_clock else None, outside)
+    return _result(
+        _slices(times, energy, found.profile, (site or Site()).pue), found, site or Site(), (end - start) / 1e9
+    )
+
+
+def _slices(
+    times: npt.NDArray[np.int64], energy: npt.NDArray[np.float64], profile: Profile, pue: float
+) -> tuple[Slice, ...]:
+    origin, end = int(times[0]), int(times[-1])
+    steps = [s for s in profile.steps if s.start_ns < max(end, origin + 1) and s.end_ns > origin]
+    edges = [max(steps[0].start_ns, origin), *(min(step.end_ns, end) for step in steps)]
+    # relative to the start: a float of ns since 1970 is only exact to 256 ns
+    at = np.interp([edge - origin for edge in edges], times - origin, energy)
+    at[0], at[-1] = energy[0], energy[-1]
+    parts = []
+    for i, step in enumerate(steps):
+        joules = float(at[i + 1] - at[i])
+        grams = joules / J_PER_KWH * pue * step.g_per_kwh
+        parts.append(Slice(edges[i], edges[i + 1], joules, step.g_per_kwh, grams, step.source, step.fallback))
+    return tuple(parts)
+
+
+def _result(slices: Sequence[Slice], found: Intensity, site: Site, duration_s: float) -> Emissions:
+    energy_j = sum(part.energy_j for part in slices)
+    kwh = energy_j / J_PER_KWH
+    co2e_g = sum(part.co2e_g for part in slices)
+    low, high = (kwh * site.pue * g for g in found.spread) if found.spread else (None, None)
+    return Emissions(
+        energy_j=energy_j,
+        co2e_g=co2e_g,
+        g_per_kwh=co2e_g / (kwh * site.pue) if kwh else slices[0].g_per_kwh,
+        low_g=low,
+        high_g=high,
+        zone=found.zone.code if found.zone else "",
+        name=found.name,
+        assumed=found.assumed,
+        fallback=any(part.fallback for part in slices),
+        sources=tuple(dict.fromkeys(part.source for part in slices)),
+        licences=found.licences,
+        problems=found.problems,
+        slices=tuple(slices),
+        duration_s=duration_s,
+        pue=site.pue,
+        cost=None if site.price is None else kwh * site.pue * site.price,
+        currency=site.currency,
+        embodied_g=_embodied_g(site, duration_s),
+        water_l=_water_l(site, kwh),
+    )
+
+
+def _embodied_g(site: Site, duration_s: float) -> float | None:
+    if site.embodied_kg is None:
+        return None
+    return site.embodied_kg * 1000 * site.embodied_share * duration_s / (site.lifetime_years * _YEAR_S)
+
+
+def _water_l(site: Site, kwh: float) -> float | None:
+    if site.wue_l_per_kwh is None and site.grid_water_l_per_kwh is None:
+        return None
+    return kwh * ((site.wue_l_per_kwh or 0.0) + site.pue * (site.grid_water_l_per_kwh or 0.0))

@@ -12,7 +12,9 @@ from typer.core import TyperGroup
 from ..errors import WattributeError
 
 # verb → its one-line help; the module of the same name holds a function ``command``
-VERBS: dict[str, str] = {}
+VERBS: dict[str, str] = {
+    "zones": "List the zones whose carbon intensity is known, with source, year and licence.",
+}
 
 
 class _Verbs(TyperGroup):

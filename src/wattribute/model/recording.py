@@ -119,16 +119,17 @@ class Recording:
 
     def host(self, process: int) -> str:
         """The name of the host a process (or a context) runs on."""
-        node = self.processes.node[process] if process >= 0 else -1
-        return self._host_of_node(int(node))
+        return self.node_host(int(self.processes.node[process]) if process >= 0 else -1)
 
-    def _host_of_node(self, node: int) -> str:
-        at = node
+    def node_host(self, node: int) -> str:
+        """The name of the host a system node is, or belongs to: the nearest one with shared memory, else the root."""
+        at = root = node
         while at >= 0:
-            if self.nodes.kind[at].lower() in _HOST_KINDS:
+            domains = self.nodes.properties[at].get("domain", "").split(",")
+            if "shared_memory" in domains or self.nodes.kind[at].lower() in _HOST_KINDS:
                 return self.nodes.name[at]
-            at = int(self.nodes.parent[at])
-        return self.nodes.name[node] if node >= 0 else ""
+            at, root = int(self.nodes.parent[at]), at
+        return self.nodes.name[root] if root >= 0 else ""
 
     def location_host(self, location: int) -> str:
         return self.host(int(self.locations.process[location]))

@@ -139,9 +139,7 @@ def read(path: Path) -> Anchor:
 
 def _check_order(path: Path, order: int) -> None:
     if order == BIG:
-        raise UnsupportedError(
-            f"{path} at byte 1: a big-endian archive is not supported; rewrite it with otf2-config's tools on its machine"
-        )
+        raise UnsupportedError(f"{path} at byte 1: a big-endian archive is not supported")
     if order != LITTLE:
         raise FormatError(path, f"unknown byte order {order:#04x}", 1)
 

@@ -32,7 +32,7 @@ _LAYOUTS = {
     _NODE: "cccc",  # id, name, class, parent
     _GROUP: "cc1cc",  # id, name, type, node, creating group
     _LOCATION: "cc1cc",  # id, name, type, events, group
-    _REGION: "ccc1cccc11c",  # id, name, description, (old type), file, begin, end, canonical name, role, paradigm, flags
+    _REGION: "ccc1cccc11c",  # id, name, description, (old type), file, begin, end, canonical, role, paradigm, flags
     18: "cc1L11c",  # group: id, name, (old type), members, type, paradigm, flags
     _MEMBER: "ccc1111cc",  # id, name, description, type, mode, value type, base, exponent, unit
     _CLASS: "cM11",  # id, members, occurrence, kind of recorder
@@ -70,7 +70,7 @@ class Definitions:
     @property
     def clock(self) -> tuple[int, int, int, int]:
         clocks = self.of(_CLOCK)
-        return clocks[-1] if clocks else (0, 0, 0, -1)  # type: ignore[return-value]
+        return clocks[-1] if clocks else (0, 0, 0, -1)
 
     nodes = property(lambda self: self.of(_NODE))
     groups = property(lambda self: self.of(_GROUP))
@@ -122,6 +122,8 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
         found.problems.append(
             Problem("definitions", f"{path} at byte {at}: {what}; {found.count} of {declared} definitions were read")
         )
+    for kind in (_NODE, _GROUP, _LOCATION, _REGION):
+        _keep_last(found, kind, path)
     if not found.locations:
         why = f": {found.problems[0].message}" if found.problems else ""
         raise FormatError(path, f"no location is defined{why}")
@@ -132,13 +134,26 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
     return found
 
 
+def _keep_last(found: Definitions, kind: int, path: Path) -> None:
+    """Rows are named by id, so an id that is defined twice counts once."""
+    unique = {record[0]: record for record in found.of(kind)}
+    if len(unique) < len(found.of(kind)):
+        twice = len(found.of(kind)) - len(unique)
+        found.problems.append(
+            Problem("definitions", f"{path}: {twice} records of type {kind} repeat an id; the last one counts")
+        )
+        found.records[kind] = list(unique.values())
+
+
 def _load(path: Path) -> bytes:
     if path.exists() and not path.is_file():
         raise FormatError(path, "not a regular file")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise NotFoundError(f"{path}: the global definitions are missing; without them a trace cannot be read") from None
+        raise NotFoundError(
+            f"{path}: the global definitions are missing; without them a trace cannot be read"
+        ) from None
     except OSError as error:
         raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
     if not data:
@@ -181,6 +196,7 @@ def _walk(data: bytes, chunk: int) -> Iterator[tuple[int, int, int]]:
 def _fields(data: bytes, at: int, end: int, layout: str) -> tuple[Any, ...]:
     """The values of one record; fields that are not there take their defaults, bytes beyond the layout are ignored."""
     values: list[Any] = []
+    value: Any
     for kind in layout:
         if at >= end:
             break
@@ -214,7 +230,7 @@ def _integer(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 def _list(data: bytes, at: int, end: int, kind: str) -> tuple[tuple[int, ...], int]:
     count, at = (data[at], at + 1) if kind == "M" else _integer(data, at, end)
-    items = []
+    items: list[int] = []
     for _ in range(count):
         if at >= end:
             raise _Damage(at, f"a list of {count} ends after {len(items)}")

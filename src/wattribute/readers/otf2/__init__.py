@@ -1,0 +1,192 @@
+"""OTF2 archives (Score-P, lo2s, …) → Recording.
+
+::
+
+    anchor → definitions → tables ┐
+                     metrics ─────┼→ Recording(spans = source: files decoded when asked for)
+    scorep.cfg, MANIFEST.md ──────┘
+
+Signals are read at once, from the locations that may hold metrics; spans stay in the files. Missing and damaged files
+never stop the rest: what is there is read, what is not is named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import NotFoundError
+from ...model import Missing, Problem, Recording, Signal
+from ...model.select import frame_mask, pattern
+from ...plugins import Selection
+from . import anchor as anchors
+from . import definitions, metrics, scorep, tables
+from .source import Source
+
+__all__ = ["detects", "read"]
+
+
+def detects(path: Path) -> bool:
+    """A folder with an anchor in it, or an anchor under any name."""
+    if path.is_dir():
+        return any(path.glob("*.otf2"))
+    return path.suffix == ".otf2" or anchors.is_anchor(path)
+
+
+def read(path: Path, selection: Selection) -> Recording:
+    """Read an archive; damaged parts become problems, an unreadable whole an error."""
+    at = anchors.find(path)
+    if at is None:
+        raise NotFoundError(f"{path}: no OTF2 anchor (*.otf2) here")
+    anchor = anchors.read(at)
+    defined = definitions.read(anchor.definitions_path, anchor.definition_chunk, anchor.definitions)
+    model = tables.build(defined)
+    known = metrics.resolve(defined, selection.metric, selection.metric_kinds)
+    recording = Recording(model.clock, model.frames, model.nodes, model.processes, model.locations)
+    wanted = _wanted(recording, selection.process)
+    keep = frame_mask(model.frames.name, selection.frame, selection.exclude_frame)
+    labels = {row: _label(recording, row) for row in range(len(model.locations))}
+    source = Source(anchor, model, (), keep, labels)
+    readers_of_metrics = _metric_locations(recording, model, known, wanted, selection)
+    missing = _missing(source, sorted(wanted | readers_of_metrics))
+    gone = {one.location for one in missing}
+    signals = _signals(recording, source, known, readers_of_metrics - gone, selection)
+    source.chosen = tuple(
+        row for row in sorted(wanted - gone) if model.locations.kind[row] != "metric" or source.has_spans(row)
+    )
+    source.skipped = frozenset(wanted - readers_of_metrics) if selection.metric is None else frozenset()
+    return replace(
+        recording,
+        spans=source,
+        signals=tuple(signals),
+        devices=metrics.devices(signals, known),
+        missing=tuple(missing),
+        noticed=(*defined.problems, *model.problems, *_missing_problems(missing, labels), *_wrong_declarations(known)),
+        metadata=_metadata(anchor, defined, source),
+    )
+
+
+def _label(recording: Recording, row: int) -> str:
+    process = recording.owner(row)
+    names = [recording.processes.name[process] if process >= 0 else "", recording.locations.name[row]]
+    return f"{', '.join(name for name in names if name)} (location {recording.locations.id[row]})"
+
+
+def _wanted(recording: Recording, process: str | None) -> set[int]:
+    """The rows of the locations of the chosen processes."""
+    rows = set(range(len(recording.locations)))
+    if process is None:
+        return rows
+    regex, names = pattern(process), recording.processes.name
+    return {row for row in rows if recording.owner(row) >= 0 and regex.search(names[recording.owner(row)])}
+
+
+def _metric_locations(
+    recording: Recording, model: tables.Model, known: metrics.Metrics, wanted: set[int], selection: Selection
+) -> set[int]:
+    """The rows of the locations that may hold wanted metrics which apply to the chosen processes.
+
+    A node's energy is recorded by its first rank, so leaving that rank out must not leave the energy out.
+    """
+    rows = set(range(len(recording.locations)))
+    if known.recorders is not None:
+        rows &= {model.location_row[i] for i in known.recorders if i in model.location_row}
+    if selection.process is None:
+        return rows
+    processes = {recording.owner(row) for row in wanted} | {int(recording.locations.process[row]) for row in wanted}
+    nodes = set()
+    for process in processes:
+        node = int(recording.processes.node[process])
+        while node >= 0:
+            nodes.add(node)
+            node = int(recording.nodes.parent[node])
+    return {
+        row
+        for row in rows
+        if row in wanted
+        or (recording.locations.kind[row] == "metric" and metrics.concerns(known, model, row, processes, nodes))
+    }
+
+
+def _missing(source: Source, rows: Sequence[int]) -> list[Missing]:
+    """The locations whose event file cannot be opened, or is empty though events are declared."""
+    found = []
+    for row in rows:
+        files = source.files(row)
+        try:
+            empty = os.stat(files.evt).st_size == 0
+            reason = (
+                "the file is empty" if empty else "" if os.access(files.evt, os.R_OK) else "no permission to read it"
+            )
+        except OSError as error:
+            reason = "the file is not there" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        if reason and files.declared:
+            found.append(Missing(row, files.declared, f"{files.evt}: {reason}"))
+    return found
+
+
+def _missing_problems(missing: Sequence[Missing], labels: dict[int, str]) -> list[Problem]:
+    return [
+        Problem("missing", f"{labels[one.location]}: {one.reason}; {one.events} events are declared", one.location)
+        for one in missing
+    ]
+
+
+def _signals(
+    recording: Recording, source: Source, known: metrics.Metrics, rows: set[int], selection: Selection
+) -> list[Signal]:
+    def one(row: int) -> list[Signal]:
+        columns = source.metrics(row, known.wanted)
+        return list(metrics.signals(known, recording, source.model, row, columns))
+
+    found = source.each(sorted(rows), one, selection.threads, selection.progress)
+    signals = [signal for row in found for signal in found[row]]
+    if selection.metric is not None:
+        regex = pattern(selection.metric)
+        signals = [signal for signal in signals if regex.search(signal.name)]
+    return signals
+
+
+def _wrong_declarations(known: metrics.Metrics) -> list[Problem]:
+    """Files that declare an energy counter as a plain number; said once, with the first name."""
+    wrong = [m for m in known.members if m.sensor.known and m.sensor.unit != "#" and m.declared["unit"] in ("", "#")]
+    if not wrong:
+        return []
+    names = f"{wrong[0].name!r}" + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else "")
+    text = f"{names}: declared without a unit ({wrong[0].declared['mode']}); kind and unit were taken from the name"
+    return [Problem("declared", text)]
+
+
+def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: Source) -> dict[str, Any]:
+    folder = anchor.path.parent
+    groups = {record[0]: record for record in defined.member_groups}
+    communicators = [
+        {"id": i, "name": defined.text(name), "size": len(groups[group][3]) if group in groups else 0, "parent": parent}
+        for i, name, group, parent, _ in defined.communicators
+    ]
+    kinds = Counter(source.model.locations.kind)
+    return {
+        "name": folder.resolve().name,
+        "source": str(anchor.path),
+        "format": "otf2",
+        "otf2": {
+            "version": ".".join(map(str, anchor.version)),
+            "creator": anchor.creator,
+            "machine": anchor.machine,
+            "description": anchor.description,
+            "trace_id": f"{anchor.trace_id:016x}",
+            "event_chunk": anchor.event_chunk,
+            "definition_chunk": anchor.definition_chunk,
+            "properties": anchor.properties,
+        },
+        "frames": len(defined.regions),
+        "locations": dict(kinds),
+        "communicators": communicators,
+        "attributes": [defined.text(name) for _, name, _, _ in defined.attributes],
+        "windows": [defined.text(name) for _, name, _, _ in defined.windows],
+        **scorep.beside(folder),
+    }

@@ -1,0 +1,205 @@
+"""Metric definitions and metric events → signals.
+
+A metric id names a class or an instance of one (a single id space); its members are the metrics proper. There is one
+signal per (recording location, metric id, member). The scope of an instance tells the host; the name, through
+``sensors``, kind, unit and device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...model import Device, Recording, Signal
+from ...model.select import pattern
+from ...sensors import Declared, Override, Sensor, describe
+from .definitions import Definitions
+from .tables import Model
+
+_VALUES = {0: "accumulated", 1: "absolute", 2: "relative"}
+_TIMINGS = {0: "start", 1: "point", 2: "last", 3: "next"}
+_KINDS = {0: "counter", 1: "gauge", 2: "delta"}
+_TYPES = {1: "uint8", 2: "uint16", 3: "uint32", 4: "uint64", 5: "int8", 6: "int16", 7: "int32", 8: "int64"} | {
+    9: "float",
+    10: "double",
+}
+_SCOPES = ("location", "location group", "system tree node", "group")
+_LOCATION, _GROUP, _NODE = 0, 1, 2
+_SYNCHRONOUS = (0, 1)
+_LARGEST_ID = 1 << 24
+_LARGEST_EXPONENT = 64
+
+
+@dataclass(frozen=True)
+class Member:
+    """One metric as its file declares it, and as we understand it."""
+
+    name: str
+    sensor: Sensor
+    declared: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric id: its members, and where it applies."""
+
+    members: tuple[Member, ...]
+    scope_type: int = -1  # −1: a class, it applies to the location that records it
+    scope: int = -1
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """All metric ids, which of them are wanted, and who may record them."""
+
+    by_id: dict[int, Metric]
+    wanted: npt.NDArray[np.uint8] | None  # by id; None: all
+    recorders: frozenset[int] | None  # ids of locations; None: any location may record some
+    members: tuple[Member, ...]
+    by_recorder: dict[int, list[Metric]]
+
+
+def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence[str]) -> Metrics:
+    """The metrics of a file, narrowed to those with a member whose name matches ``metric``."""
+    overrides = [Override.parse(text) for text in metric_kinds]
+    members = {record[0]: _member(definitions, record, overrides) for record in definitions.members}
+    classes = {i: tuple(members[m] for m in own if m in members) for i, own, _, _ in definitions.classes}
+    by_id = {i: Metric(own) for i, own in classes.items()}
+    by_recorder: dict[int, list[Metric]] = {}
+    for i, of, recorder, scope_type, scope in definitions.instances:
+        by_id[i] = Metric(classes.get(of, ()), scope_type, scope)
+        by_recorder.setdefault(recorder, []).append(by_id[i])
+    wanted = None
+    chosen = set(by_id)
+    if metric is not None:
+        regex = pattern(metric)
+        chosen = {i for i, one in by_id.items() if any(regex.search(m.name) for m in one.members)}
+        wanted = np.zeros(max((i for i in by_id if i < _LARGEST_ID), default=0) + 1, np.uint8)
+        wanted[[i for i in chosen if 0 <= i < _LARGEST_ID]] = 1
+    return Metrics(by_id, wanted, _recorders(definitions, chosen), tuple(members.values()), by_recorder)
+
+
+def _member(definitions: Definitions, record: tuple[Any, ...], overrides: Sequence[Override]) -> Member:
+    _, name_ref, description, _, mode, value_type, base, exponent, unit_ref = record
+    name, unit = definitions.text(name_ref), definitions.text(unit_ref)
+    if exponent >= 1 << 63:
+        exponent -= 1 << 64
+    scale = Fraction(10 if base == 1 else 2) ** exponent if abs(exponent) <= _LARGEST_EXPONENT else Fraction(1)
+    kind = _KINDS.get(mode & 15, "gauge")
+    declared = {
+        "mode": f"{_VALUES.get(mode & 15, '?')}_{_TIMINGS.get(mode >> 4, '?')}",
+        "unit": unit,
+        "type": _TYPES.get(value_type, str(value_type)),
+        "scale": f"{scale.numerator}/{scale.denominator}",
+        "description": definitions.text(description),
+    }
+    return Member(name, describe(name, Declared(kind, unit, scale), overrides), declared)
+
+
+def _recorders(definitions: Definitions, chosen: set[int]) -> frozenset[int] | None:
+    """The locations that may hold these metrics; None when a class says nothing about who records it."""
+    recorders = {recorder for i, _, recorder, _, _ in definitions.instances if i in chosen}
+    told = {i for i, _ in definitions.recorders}
+    recorders |= {recorder for i, recorder in definitions.recorders if i in chosen}
+    through_instances = {of for _, of, _, _, _ in definitions.instances}
+    for i, _, occurrence, _ in definitions.classes:
+        silent = i not in told and (i not in through_instances or occurrence in _SYNCHRONOUS)
+        if i in chosen and silent:
+            return None
+    return frozenset(recorders)
+
+
+def concerns(metrics: Metrics, model: Model, recorder: int, processes: set[int], hosts: set[int]) -> bool:
+    """Whether what a METRIC location records applies to one of these processes (rows), or to one of these nodes."""
+    for one in metrics.by_recorder.get(int(model.locations.id[recorder]), ()):
+        if one.scope_type == _GROUP and model.process_row.get(one.scope) in processes:
+            return True
+        if one.scope_type == _LOCATION and one.scope in model.location_row:
+            return int(model.locations.process[model.location_row[one.scope]]) in processes
+        if one.scope_type == _NODE and model.node_row.get(one.scope) in hosts:
+            return True
+    return int(model.locations.process[recorder]) in processes
+
+
+def signals(
+    metrics: Metrics, recording: Recording, model: Model, location: int, columns: dict[str, Any]
+) -> Iterator[Signal]:
+    """The signals one location recorded, in the order of their metric ids and members."""
+    ids, counts = columns["metric_id"], columns["metric_n"].astype(np.int64)
+    first = np.cumsum(counts) - counts  # of each event's members
+    for i in np.unique(ids):
+        rows = np.flatnonzero(ids == i)
+        metric = metrics.by_id.get(int(i), Metric(()))
+        host = _host(metric, recording, model, location)
+        for member in range(int(counts[rows].max(initial=0))):
+            mine = rows[counts[rows] > member]
+            at = first[mine] + member
+            values = _values(columns["metric_type"][at], columns["metric_bits"][at])
+            known = metric.members[member] if member < len(metric.members) else _unnamed(int(i), member)
+            yield _signal(known, metric, host, location, columns["metric_time"][mine], values)
+
+
+def _unnamed(metric: int, member: int) -> Member:
+    name = f"metric {metric} member {member} (undefined)"
+    return Member(name, describe(name), {})
+
+
+def _signal(member: Member, metric: Metric, host: str, location: int, times: Any, values: Any) -> Signal:
+    sensor = member.sensor
+    scope = _SCOPES[metric.scope_type] if 0 <= metric.scope_type < len(_SCOPES) else "location"
+    return Signal(
+        name=member.name,
+        kind=sensor.kind,
+        unit=sensor.unit,
+        times=times,
+        values=values,
+        scale=sensor.scale,
+        host=host,
+        device=sensor.device,
+        location=location,
+        latency_s=sensor.latency_s,
+        wraps_at=sensor.wraps_at,
+        stale=sensor.stale,
+        gain_error=sensor.gain_error,
+        declared={**member.declared, "scope": scope},
+    )
+
+
+def _values(types: npt.NDArray[np.uint8], bits: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
+    """Bit patterns as the numbers they are; a signal that mixes types becomes doubles."""
+    if (types == 10).all():
+        return bits.view(np.float64)
+    if (types == 9).all():
+        return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    if (types <= 4).all():
+        return bits
+    if ((types >= 5) & (types <= 8)).all():
+        return bits.view(np.int64)
+    values = bits.astype(np.float64)
+    for kind, view in ((types == 10, np.float64), ((types >= 5) & (types <= 8), np.int64)):
+        values[kind] = bits[kind].view(view)
+    values[types == 9] = bits[types == 9].astype(np.uint32).view(np.float32)
+    return values
+
+
+def _host(metric: Metric, recording: Recording, model: Model, location: int) -> str:
+    """Where the metric applies; one that does not say, or says it wrongly, applies where it was recorded."""
+    if metric.scope_type == _LOCATION and metric.scope in model.location_row:
+        return recording.location_host(model.location_row[metric.scope])
+    if metric.scope_type == _GROUP and metric.scope in model.process_row:
+        return recording.host(model.process_row[metric.scope])
+    if metric.scope_type == _NODE and metric.scope in model.node_row:
+        return recording.node_host(model.node_row[metric.scope])
+    return recording.location_host(location)
+
+
+def devices(found: Sequence[Signal], metrics: Metrics) -> tuple[Device, ...]:
+    """The devices that signals name, each once per host."""
+    kinds = {member.sensor.device: member.sensor.device_kind for member in metrics.members}
+    names = dict.fromkeys((signal.host, signal.device) for signal in found if signal.device)
+    return tuple(Device(device, kinds.get(device, "other"), host) for host, device in names)

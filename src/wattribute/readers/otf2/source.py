@@ -1,0 +1,182 @@
+"""The spans of an OTF2 archive, decoded when asked for: a SpanSource over its files.
+
+Nothing is kept of what was decoded except what it told about the files: events by kind, and problems. One call decodes
+one location; callers run them side by side on threads (the C core holds no lock), :func:`each` does that here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._core import otf2 as core
+from ...model import Curve, Fold, Intervals, Keys, Problem, Spans
+from .anchor import Anchor
+from .tables import Model
+
+T = TypeVar("T")
+_SPAN_COLUMNS = ("start", "end", "frame", "parent", "depth", "resumed")
+_FOLD_EXTRAS = ("counts", "program", "nesting", "undefined", "backward", "status")
+_METRIC = core.FIRST_KIND + core.KINDS.index("Metric")
+_NESTING = (
+    "{} leaves without an enter",
+    "{} leaves out of order (what was open above was closed)",
+    "{} regions never left (closed with the last event)",
+)
+
+
+@dataclass
+class Source:
+    """Decodes locations of an archive; thread-safe."""
+
+    anchor: Anchor
+    model: Model
+    chosen: tuple[int, ...]  # rows of Locations whose spans are wanted and whose files are there
+    keep: npt.NDArray[np.bool_]  # frames that are wanted
+    labels: Mapping[int, str]  # location row → "process, location" for messages
+    skipped: frozenset[int] = frozenset()  # locations whose metric events nobody looked at
+    _counts: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    _problems: dict[int, list[Problem]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    # --- SpanSource
+
+    def locations(self) -> Sequence[int]:
+        return self.chosen
+
+    def spans(self, location: int) -> Spans:
+        columns = core.decode(self.files(location), self.tables(location), metrics=False)
+        self.note(location, columns)
+        return Spans(*(columns[name] for name in _SPAN_COLUMNS))
+
+    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
+        columns = core.busy(self.files(location), self.tables(location, keep))
+        self.note(location, columns)
+        return Intervals(columns["start"], columns["end"])
+
+    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+        columns = core.fold(self.files(location), self.tables(location), curves, keys)
+        self.note(location, columns)
+        return Fold.of({name: column for name, column in columns.items() if name not in _FOLD_EXTRAS})
+
+    def problems(self) -> Sequence[Problem]:
+        with self._lock:
+            return [problem for row in sorted(self._problems) for problem in self._problems[row]]
+
+    # --- for the reader
+
+    def files(self, location: int) -> core.Files:
+        locations, anchor = self.model.locations, self.anchor
+        i = int(locations.id[location])
+        return core.Files(
+            anchor.location_file(i, ".evt"),
+            anchor.location_file(i, ".def"),
+            anchor.event_chunk,
+            anchor.definition_chunk,
+            self.model.clock.offset_ticks,
+            int(locations.events[location]),
+        )
+
+    def tables(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> core.Tables:
+        stream = self.model.locations.kind[location] == "gpu"
+        tables = self.model.stream_tables if stream else self.model.host_tables
+        return tables._replace(keep=(self.keep if keep is None else self.keep & keep).astype(np.uint8))
+
+    def metrics(self, location: int, wanted: npt.NDArray[np.uint8] | None) -> dict[str, Any]:
+        """The metric events of a location as columns."""
+        tables = self.tables(location)._replace(metric=wanted)
+        columns: dict[str, Any] = core.decode(self.files(location), tables, spans=False)
+        self.note(location, columns)
+        return columns
+
+    def count(self, locations: Sequence[int], threads: int | None = None, progress: Any = None) -> None:
+        """Count the events of those locations that were not decoded yet."""
+        fresh = [row for row in locations if row not in self._counts]
+
+        def one(row: int) -> None:
+            self.note(row, core.decode(self.files(row), self.tables(row), metrics=False))
+
+        self.each(fresh, one, threads, progress)
+
+    @property
+    def events(self) -> dict[str, int]:
+        """Events by kind, of the locations decoded so far."""
+        total: Counter[str] = Counter()
+        with self._lock:
+            counted = list(self._counts.values())
+        for counts in counted:
+            for kind in np.flatnonzero(counts):
+                total[_kind_name(int(kind))] += int(counts[kind])
+        return dict(sorted(total.items()))
+
+    def events_of(self, location: int) -> int:
+        """How many events a location held, if it was decoded; else what its definition declares."""
+        counts = self._counts.get(location)
+        return int(self.model.locations.events[location]) if counts is None else int(counts.sum())
+
+    def has_spans(self, location: int) -> bool:
+        """Whether a location that was counted holds anything that makes spans."""
+        counts = self._counts.get(location)
+        spans = ("Enter", "CallingContextEnter", "CallingContextSample")
+        return counts is not None and any(counts[core.FIRST_KIND + core.KINDS.index(kind)] for kind in spans)
+
+    def each(
+        self, locations: Sequence[int], work: Callable[[int], T], threads: int | None, progress: Any = None
+    ) -> dict[int, T]:
+        """``work(location)`` on threads, the largest location first; the results in the order of the locations."""
+        events = self.model.locations.events
+        order = sorted(locations, key=lambda row: (-int(events[row]), row))
+        whole = sum(int(events[row]) for row in order)
+        results: dict[int, T] = {}
+        with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+            done = 0
+            for row, result in zip(order, pool.map(work, order), strict=True):
+                results[row] = result
+                done += int(events[row])
+                if progress is not None:
+                    progress(done, whole)
+        return {row: results[row] for row in sorted(results)}
+
+    def note(self, location: int, columns: Mapping[str, Any]) -> None:
+        """Remember how a location's files were; several decodings of one location tell the same."""
+        problems = [
+            Problem(kind, f"{self.labels[location]}: {text}", location) for kind, text in self._odd(location, columns)
+        ]
+        with self._lock:
+            self._counts[location] = columns["counts"]
+            known = self._problems.setdefault(location, [])
+            known.extend(problem for problem in problems if problem not in known)
+
+    def _odd(self, location: int, columns: Mapping[str, Any]) -> list[tuple[str, str]]:
+        status, counts, declared = columns["status"], columns["counts"], int(self.model.locations.events[location])
+        read = int(counts.sum())
+        odd = []
+        if status["code"]:
+            odd.append((status["code"], f"{status['message']}; {read} of {declared} declared events were read"))
+        elif read != declared:
+            odd.append(("count", f"holds {read} events, {declared} are declared"))
+        repaired = [text.format(n) for text, n in zip(_NESTING, columns["nesting"], strict=False) if n]
+        if repaired:
+            odd.append(("nesting", ", ".join(repaired)))
+        if columns["nesting"][3]:
+            odd.append(("unknown", f"{columns['nesting'][3]} events of unknown kinds were skipped"))
+        if columns["undefined"]:
+            odd.append(("undefined", f"{columns['undefined']} events refer to regions that are not defined"))
+        if columns["backward"]:
+            odd.append(("backward", f"{columns['backward']} events go back in time and were moved forward"))
+        if location in self.skipped and counts[_METRIC]:
+            odd.append(("metrics", f"{counts[_METRIC]} metric events were not expected here and were not read"))
+        return odd
+
+
+def _kind_name(kind: int) -> str:
+    at = kind - core.FIRST_KIND
+    return core.KINDS[at] if 0 <= at < len(core.KINDS) else f"unknown {kind}"

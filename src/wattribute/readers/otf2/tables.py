@@ -1,0 +1,212 @@
+"""Definitions → the tables of a Recording, and the look-up tables the decoder needs.
+
+Ids of the file become rows; whatever refers to an id that is not defined refers to nothing (−1), and rings in the
+system tree or among calling contexts are cut, so that nobody who walks upwards walks for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._core.otf2 import Tables
+from ...model import Clock, Frames, Locations, Nodes, Problem, Processes
+from .definitions import Definitions
+
+_LARGEST_ID = 1 << 24  # a look-up table of 64 MB; ids above it are reported and stay undefined
+
+_PARADIGMS = """
+unknown user compiler openmp mpi cuda measurement_system pthread hmpp ompss hardware gaspi upc shmem winthread
+qtthread acethread tbbthread openacc opencl mtapi sampling none hip kokkos
+"""
+_ROLES = """
+unknown function wrapper loop code parallel sections section workshare single single_sblock master critical
+critical_sblock atomic barrier implicit_barrier flush ordered ordered_sblock task task_create task_wait
+coll_one2all coll_all2one coll_all2all coll_other file_io point2point rma data_transfer artificial thread_create
+thread_wait task_untied allocate deallocate reallocate file_io_metadata cancel kernel
+"""
+_DOMAINS = "machine shared_memory numa socket cache core pu accelerator_device networking_device"
+PARADIGMS, ROLES, DOMAINS = _PARADIGMS.split(), _ROLES.split(), _DOMAINS.split()
+LOCATION_KINDS = {1: "cpu", 2: "gpu", 3: "metric"}
+_ACCELERATOR_CLASS = 3
+_COPIES = ("copy (put)", "copy (get)", "copy (atomic)")
+_OFF, _FLUSH = "measurement off", "trace buffer flush"
+
+
+@dataclass(frozen=True)
+class Model:
+    """The tables of a Recording, the rows of the file's ids, and what was odd."""
+
+    clock: Clock
+    frames: Frames
+    nodes: Nodes
+    processes: Processes
+    locations: Locations
+    node_row: dict[int, int]
+    process_row: dict[int, int]
+    location_row: dict[int, int]
+    stream_tables: Tables  # for accelerator streams, whose RMA operations are copies
+    host_tables: Tables
+    problems: tuple[Problem, ...]
+
+
+def build(definitions: Definitions) -> Model:
+    """All tables; frames beyond the file's regions are the pseudo-frames (copies, measurement off, buffer flush)."""
+    problems: list[Problem] = []
+    node_row = _rows(definitions.nodes)
+    process_row = _rows(definitions.groups)
+    location_row = _rows(definitions.locations)
+    frames, pseudo = _frames(definitions)
+    region = _lookup(((r[0], row) for row, r in enumerate(definitions.regions)), "region", problems)
+    context_frame, context_parent = _contexts(definitions, region, problems)
+    host = Tables(
+        region, context_frame, context_parent, np.ones(len(frames), np.uint8), flush=pseudo[_FLUSH], off=pseudo[_OFF]
+    )
+    stream = host._replace(put=pseudo[_COPIES[0]], get=pseudo[_COPIES[1]], atomic=pseudo[_COPIES[2]])
+    return Model(
+        _clock(definitions, problems),
+        frames,
+        _nodes(definitions, node_row, problems),
+        _processes(definitions, node_row, process_row),
+        _locations(definitions, process_row),
+        node_row,
+        process_row,
+        location_row,
+        stream,
+        host,
+        tuple(problems),
+    )
+
+
+def _rows(records: Sequence[tuple[Any, ...]]) -> dict[int, int]:
+    return {record[0]: row for row, record in enumerate(records)}
+
+
+def _clock(definitions: Definitions, problems: list[Problem]) -> Clock:
+    ticks, offset, length, realtime = definitions.clock
+    if ticks <= 0:
+        problems.append(Problem("definitions", "no clock is defined: ticks are taken for nanoseconds"))
+        ticks = 1_000_000_000
+    return Clock(ticks, max(offset, 0), max(length, 0), realtime if realtime > 0 else None)
+
+
+def _name(names: Sequence[str], number: int) -> str:
+    return names[number] if number < len(names) else f"number {number}"
+
+
+def _frames(definitions: Definitions) -> tuple[Frames, dict[str, int]]:
+    """Frames in the order of the regions, then the pseudo-frames that have no region of their own."""
+    text = definitions.text
+    rows: list[Sequence[Any]] = [
+        (
+            text(name) or text(canonical) or f"region {i}",
+            _name(PARADIGMS, paradigm),
+            _name(ROLES, role),
+            text(file),
+            line,
+        )
+        for i, name, _, _, file, line, _, canonical, role, paradigm, _ in definitions.regions
+    ]
+    known = {str(row[0]).lower(): at for at, row in enumerate(rows) if row[2] == "artificial"}
+    pseudo: dict[str, int] = {}
+    accelerators = [_name(PARADIGMS, number) for number, _, kind in definitions.paradigms if kind == _ACCELERATOR_CLASS]
+    paradigm = accelerators[0] if accelerators else "unknown"
+    for name in _COPIES:
+        pseudo[name] = len(rows)
+        rows.append((name, paradigm, "copy"))
+    for name in (_OFF, _FLUSH):
+        pseudo[name] = known.get(name, len(rows))
+        if name not in known:
+            rows.append((name, "measurement_system", "artificial"))
+    return Frames.of(rows), pseudo
+
+
+def _lookup(pairs: Any, what: str, problems: list[Problem]) -> npt.NDArray[np.int32]:
+    """id → row as an array, −1 where nothing is defined."""
+    found = dict(pairs)
+    too_large = [i for i in found if i >= _LARGEST_ID]
+    if too_large:
+        problems.append(
+            Problem("definitions", f"{len(too_large)} {what} ids are too large (the first is {too_large[0]})")
+        )
+    usable = {i: row for i, row in found.items() if 0 <= i < _LARGEST_ID}
+    table = np.full(max(usable, default=-1) + 1, -1, np.int32)
+    table[list(usable)] = list(usable.values())
+    return table
+
+
+def _contexts(
+    definitions: Definitions, region: npt.NDArray[np.int32], problems: list[Problem]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    contexts = definitions.contexts
+    frame = _lookup(
+        ((i, int(region[r]) if 0 <= r < len(region) else -1) for i, r, _, _ in contexts), "calling context", problems
+    )
+    parents = {i: parent for i, _, _, parent in contexts}
+    _cut_rings(parents, "calling contexts", problems)
+    parent = np.full(len(frame), -1, np.int32)
+    for i, above in parents.items():
+        if 0 <= i < len(parent):
+            parent[i] = above if 0 <= above < len(parent) else -1
+    return frame, parent
+
+
+def _cut_rings(parents: dict[int, int], what: str, problems: list[Problem]) -> None:
+    """Make walking upwards end: a member of a ring loses its parent."""
+    safe: set[int] = set()
+    for start in list(parents):
+        walked: dict[int, None] = {}
+        at = start
+        while at in parents and at not in safe and at not in walked:
+            walked[at] = None
+            at = parents[at]
+        if at in walked:
+            problems.append(Problem("definitions", f"{what}: {at} is above itself; it is taken as a root"))
+            parents[at] = -1
+        safe.update(walked)
+
+
+def _nodes(definitions: Definitions, node_row: dict[int, int], problems: list[Problem]) -> Nodes:
+    properties = definitions.properties("node")
+    domains: dict[int, list[str]] = {}
+    for node, domain in definitions.domains:
+        domains.setdefault(node, []).append(_name(DOMAINS, domain))
+    parents = {i: parent for i, _, _, parent in definitions.nodes}
+    _cut_rings(parents, "system tree", problems)
+    rows = []
+    for i, name, kind, _ in definitions.nodes:
+        own = dict(properties.get(i, {}))
+        if i in domains:
+            own["domain"] = ",".join(domains[i])
+        rows.append((i, definitions.text(name), definitions.text(kind), node_row.get(parents[i], -1), own))
+    return Nodes.of(rows)
+
+
+def _processes(definitions: Definitions, node_row: dict[int, int], process_row: dict[int, int]) -> Processes:
+    return Processes.of(
+        (
+            i,
+            definitions.text(name),
+            "accelerator" if kind == 2 else "process",
+            node_row.get(node, -1),
+            process_row.get(creator, -1),
+        )
+        for i, name, kind, node, creator in definitions.groups
+    )
+
+
+def _locations(definitions: Definitions, process_row: dict[int, int]) -> Locations:
+    return Locations.of(
+        (
+            i,
+            definitions.text(name),
+            LOCATION_KINDS.get(kind, "cpu"),
+            process_row.get(group, -1),
+            min(max(events, 0), 2**63 - 1),
+        )
+        for i, name, kind, events, group in definitions.locations
+    )

@@ -79,8 +79,8 @@ class Meter(Protocol):
     It runs in a process of its own that has not imported NumPy: keep imports few, and those of libraries inside
     ``available``, which is called first and leaves the meter ready to read.
 
-    Device properties that the sum of a run obeys: ``part_of`` names the device whose energy includes this one's (it is
-    shown, never added), ``scope`` says what the sensor sees if that is not the device alone ("module", "package").
+    Device properties that the sum of a run obeys: ``apart`` says why this device's energy is shown but never added
+    (psys sees the packages too), ``scope`` what the sensor sees if that is not the device alone ("module", "package").
     """
 
     name: str

@@ -1,0 +1,42 @@
+"""Counter files of the kernel, kept open: one ``pread`` per reading. Used by powercap, craypm and hwmon."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class CounterFile:
+    """A file that holds one number (and perhaps more words), read afresh from its start each time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def words(self) -> list[bytes]:
+        return os.pread(self._file, 128, 0).split()
+
+    def value(self) -> int | None:
+        """The number, or None when the kernel gave none this time."""
+        try:
+            return int(os.pread(self._file, 64, 0))
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def text(path: Path) -> str:
+    """The content of a small file, or "" when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def number(path: Path) -> int | None:
+    try:
+        return int(text(path))
+    except ValueError:
+        return None

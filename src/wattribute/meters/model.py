@@ -1,0 +1,136 @@
+"""No sensor: an estimate from CPU time and installed memory, always marked *estimated*.
+
+Power = cores × (idle + load × (busy − idle)) with watts per logical core by processor generation, and 0.392 W per GB
+of memory: figures published by Cloud Carbon Footprint (Apache-2.0; derived from SPECpower_ssj2008 results). Its
+author warns of servers that differ by a factor; we state ± 50 %. The estimate is a counter, so a short run costs
+something: idle power over its time. ``root`` is a /proc.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from ..model import Device
+from ..plugins import Availability, Channel
+from .files import text
+
+UNCERTAINTY = 0.5
+MEMORY_W_PER_GB = 0.392
+PERIOD_S = 0.1
+# generation → (idle, busy) watts per logical core
+_WATTS = {
+    "average": (0.74, 3.5),
+    "sandy bridge": (2.17, 8.58),
+    "ivy bridge": (3.04, 8.25),
+    "haswell": (1.00, 4.74),
+    "broadwell": (0.71, 3.69),
+    "skylake": (0.65, 4.26),
+    "cascade lake": (0.64, 3.97),
+    "coffee lake": (1.14, 5.42),
+    "epyc 1": (0.82, 2.55),
+    "epyc 2": (0.47, 1.69),
+    "epyc 3": (0.45, 2.02),
+}
+# (vendor, family) → model → generation
+_GENERATIONS = {
+    ("GenuineIntel", 6): {
+        42: "sandy bridge", 45: "sandy bridge", 58: "ivy bridge", 62: "ivy bridge", 60: "haswell", 63: "haswell",
+        69: "haswell", 70: "haswell", 61: "broadwell", 71: "broadwell", 79: "broadwell", 86: "broadwell",
+        78: "coffee lake", 94: "coffee lake", 142: "coffee lake", 158: "coffee lake", 85: "skylake",
+    },
+    ("AuthenticAMD", 23): {1: "epyc 1", 49: "epyc 2"},
+    ("AuthenticAMD", 25): {0: "epyc 3", 1: "epyc 3"},
+}  # fmt: skip
+_CASCADE_LAKE_STEPPING = 5
+
+
+class Model:
+    """The meter ``model``."""
+
+    name = "model"
+
+    def __init__(self, root: str | None = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._proc, self._clock = Path(root or "/proc"), clock
+        self._start_ns = clock()
+        self._cores = os.cpu_count() or 1
+        self.generation = _generation(self._proc)
+        self.idle_w, self.busy_w = _WATTS[self.generation]
+        self.memory_w = MEMORY_W_PER_GB * _memory_gb(self._proc)
+        self._first_busy_s = self._busy_s()
+
+    def available(self) -> Availability:
+        return Availability(True, f"CPU time × {self.busy_w} W per busy core ({self.generation})")
+
+    def channels(self) -> Sequence[Channel]:
+        source = f"CPU time × published power per core ({self.generation})"
+        common = {
+            "scale": Fraction(1, 10**6),
+            "period_s": PERIOD_S,
+            "estimated": True,
+            "gain_error": UNCERTAINTY,
+        }
+        cpu = Device("CPU", "cpu", properties={"source": source, "model": _name(self._proc)})
+        memory = Device("memory", "dram", properties={"source": f"{MEMORY_W_PER_GB} W per GB installed"})
+        return [
+            Channel("energy", "counter", "J", cpu, **common),  # type: ignore[arg-type]
+            Channel("energy", "counter", "J", memory, **common),  # type: ignore[arg-type]
+        ]
+
+    def read(self) -> Sequence[tuple[int, int | float | None]]:
+        busy_s = self._busy_s()
+        now = self._clock()
+        elapsed_s = (now - self._start_ns) / 1e9
+        load_s = min(busy_s - self._first_busy_s, self._cores * elapsed_s)
+        cpu_j = self._cores * self.idle_w * elapsed_s + load_s * (self.busy_w - self.idle_w)
+        return [(now, int(cpu_j * 1e6)), (now, int(self.memory_w * elapsed_s * 1e6))]
+
+    def _busy_s(self) -> float:
+        """Core-seconds that all processors spent working since boot (stolen time was not ours)."""
+        try:
+            with open(self._proc / "stat", "rb") as file:
+                fields = [int(word) for word in file.readline().split()[1:8]]
+            user, nice, system, _idle, _wait, irq, softirq = fields
+            return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError):  # no /proc: the load average, held over the time since we began
+            elapsed_s = (self._clock() - self._start_ns) / 1e9
+            return min(os.getloadavg()[0], self._cores) * elapsed_s
+
+    def close(self) -> None: ...
+
+
+def _fields(proc: Path) -> dict[str, str]:
+    """The first processor's entry in cpuinfo."""
+    entry = text(proc / "cpuinfo").split("\n\n", 1)[0]
+    pairs = (line.partition(":") for line in entry.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _generation(proc: Path) -> str:
+    fields = _fields(proc)
+    try:
+        family, model = int(fields["cpu family"]), int(fields["model"])
+        generation = _GENERATIONS.get((fields["vendor_id"], family), {}).get(model, "average")
+        if generation == "skylake" and int(fields["stepping"]) >= _CASCADE_LAKE_STEPPING:
+            return "cascade lake"
+    except (KeyError, ValueError):
+        return "average"
+    return generation
+
+
+def _name(proc: Path) -> str:
+    return _fields(proc).get("model name", "") or platform.processor() or platform.machine()
+
+
+def _memory_gb(proc: Path) -> float:
+    for line in text(proc / "meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024 / 1e9
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    except (OSError, ValueError):
+        return 8.0

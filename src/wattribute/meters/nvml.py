@@ -1,0 +1,203 @@
+"""NVIDIA GPUs through NVML (nvidia-ml-py): energy counter, power, utilisation, memory, temperature, clocks.
+
+Any function may be missing on a card or driver; each is tried once and left out when it does not answer. The energy
+counter comes first; the power fields are named by what they are (``power_instant``, ``power_average``), with the
+behaviour that ``nvidia`` knows of them. What changes slowly is read once a second. ``root`` is a library to load
+instead of the driver's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from ..model import Device
+from ..plugins import Availability, Channel
+from . import nvidia
+
+SLOW_NS = 1_000_000_000
+_INSTALL = "pip install 'wattribute[nvidia]'"
+_MILLI = Fraction(1, 1000)
+_MODULES = ("GH200", "GB200", "GB300")  # a counter there may see CPU, GPU and memory together
+
+Read = Callable[[], "int | None"]
+
+
+class Nvml:
+    """The meter ``nvml``."""
+
+    name = "nvml"
+
+    def __init__(self, root: str | None = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._library, self._clock = root, clock
+        self._nvml: Any = None
+        self._handles: dict[str, Any] = {}  # by device name
+        self._channels: list[Channel] = []
+        self._quick: list[Read | None] = []  # one per channel, None where the channel is slow
+        self._slow: list[Read | None] = []
+        self._slow_at = 0
+
+    def available(self) -> Availability:
+        if self._nvml is not None:
+            return Availability(True)
+        refused = self._load()
+        if refused is not None:
+            return refused
+        for index in range(self._try("nvmlDeviceGetCount") or 0):
+            self._add_gpu(index)
+        if self._channels:
+            return Availability(True)
+        return Availability(False, "the driver lists no GPU whose energy or power can be read")
+
+    def _load(self) -> Availability | None:
+        import ctypes
+
+        try:
+            library = ctypes.CDLL(self._library or "libnvidia-ml.so.1")
+        except OSError:
+            return Availability(False, f"no NVIDIA driver here ({self._library or 'libnvidia-ml.so.1'} not found)")
+        try:
+            import pynvml
+        except ImportError:
+            return Availability(False, "a NVIDIA driver is here but nvidia-ml-py is not installed", _INSTALL)
+        if self._library is not None:
+            pynvml.nvmlLib = library
+            pynvml._nvmlGetFunctionPointer_cache.clear()
+        try:
+            pynvml.nvmlInit()
+        except pynvml.NVMLError as error:
+            return Availability(False, f"NVML: {error}", "sudo modprobe nvidia")
+        self._nvml = pynvml
+        return None
+
+    # ------------------------------------------------------------------------------------------------- discovery
+
+    def _try(self, function: str, *arguments: Any) -> Any:
+        """The answer of an NVML function, or None when this card or driver has none."""
+        try:
+            return getattr(self._nvml, function)(*arguments)
+        except (self._nvml.NVMLError, UnicodeDecodeError):
+            return None
+
+    def _add_gpu(self, index: int) -> None:
+        handle = self._try("nvmlDeviceGetHandleByIndex", index)
+        if handle is None:
+            return
+        device = Device(f"GPU {index}", "gpu", properties=self._properties(handle))
+        self._handles[device.name] = handle
+        nvml = self._nvml
+
+        def add(name: str, kind: str, unit: str, scale: Any, read: Read, slow: bool = False, **more: Any) -> None:
+            if read() is None:
+                return
+            self._channels.append(Channel(name, kind, unit, device, scale, **more))
+            self._quick.append(None if slow else read)
+            self._slow.append(read if slow else None)
+
+        add("energy", "counter", "J", _MILLI, lambda: self._try("nvmlDeviceGetTotalEnergyConsumption", handle),
+            latency_s=nvidia.COUNTER_LATENCY_S, gain_error=nvidia.GAIN_ERROR)  # fmt: skip
+        for name, read in self._powers(handle).items():
+            known = self._behaviour(handle, name)
+            add(name, "gauge", "W", _MILLI, read, latency_s=known.period_s + known.window_s, period_s=known.period_s,
+                gain_error=nvidia.GAIN_ERROR, declared={**known._asdict(), "coverage": known.coverage})  # fmt: skip
+        add("utilisation", "gauge", "%", 1, lambda: _field(self._try("nvmlDeviceGetUtilizationRates", handle), "gpu"))
+        add("memory", "gauge", "B", 1, lambda: _field(self._try("nvmlDeviceGetMemoryInfo", handle), "used"), True)
+        add("temperature", "gauge", "°C", 1,
+            lambda: self._try("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU), True)  # fmt: skip
+        for name, clock in {"sm_clock": nvml.NVML_CLOCK_SM, "memory_clock": nvml.NVML_CLOCK_MEM}.items():
+            add(name, "gauge", "Hz", 10**6, partial(self._try, "nvmlDeviceGetClockInfo", handle, clock), True)
+
+    def _powers(self, handle: Any) -> dict[str, Read]:
+        """The power fields of a card: both named ones where the driver has them, else the one default."""
+        fields = {"power_instant": 186, "power_average": 185}  # NVML_FI_DEV_POWER_INSTANT, …_AVERAGE
+        named = {name: self._field_reader(handle, number) for name, number in fields.items()}
+        named = {name: read for name, read in named.items() if read() is not None}
+        return named or {"power": lambda: self._try("nvmlDeviceGetPowerUsage", handle)}
+
+    def _field_reader(self, handle: Any, number: int) -> Read:
+        def read() -> int | None:
+            values = self._try("nvmlDeviceGetFieldValues", handle, [number])
+            return int(values[0].value.uiVal) if values is not None and values[0].nvmlReturn == 0 else None
+
+        return read
+
+    def _behaviour(self, handle: Any, name: str) -> nvidia.Field:
+        arch = self._try("nvmlDeviceGetArchitecture", handle) or 0
+        capability = tuple(self._try("nvmlDeviceGetCudaComputeCapability", handle) or (0, 0))
+        driver = str(self._try("nvmlSystemGetDriverVersion") or "0").partition(".")[0]
+        return nvidia.power_field(arch, capability, int(driver) if driver.isdigit() else 0, name)
+
+    def _properties(self, handle: Any) -> dict[str, str]:
+        pci = self._try("nvmlDeviceGetPciInfo", handle)
+        limits = self._try("nvmlDeviceGetPowerManagementLimitConstraints", handle)
+        limit = self._try("nvmlDeviceGetPowerManagementLimit", handle)
+        arch = self._try("nvmlDeviceGetArchitecture", handle)
+        memory = self._try("nvmlDeviceGetMemoryInfo", handle)
+        model = str(self._try("nvmlDeviceGetName", handle) or "")
+        found = {
+            "model": model,
+            "uuid": self._try("nvmlDeviceGetUUID", handle),
+            "pci": getattr(pci, "busId", None),
+            "architecture": None if arch is None else nvidia.architecture(arch),
+            "driver": self._try("nvmlSystemGetDriverVersion"),
+            "power_limit_w": None if limit is None else limit / 1e3,
+            "power_limits_w": None if limits is None else f"{limits[0] / 1e3:g} to {limits[1] / 1e3:g}",
+            "memory_bytes": getattr(memory, "total", None),
+            "mig": self._mig(handle) or None,
+            "scope": "module" if any(name in model for name in _MODULES) else None,
+            "source": "NVML",
+        }
+        return {
+            key: value if isinstance(value, str) else f"{value}" for key, value in found.items() if value is not None
+        }
+
+    def _mig(self, handle: Any) -> str:
+        """The MIG instances of a card; its energy is that of all of them together."""
+        if (self._try("nvmlDeviceGetMigMode", handle) or [0])[0] != 1:
+            return ""
+        count = self._try("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
+        handles = [self._try("nvmlDeviceGetMigDeviceHandleByIndex", handle, index) for index in range(count)]
+        names = [str(self._try("nvmlDeviceGetUUID", mig) or "?") for mig in handles if mig is not None]
+        return f"{len(names)} instances: {', '.join(names)}"
+
+    # --------------------------------------------------------------------------------------------------- reading
+
+    def channels(self) -> Sequence[Channel]:
+        return self._channels
+
+    def read(self) -> Sequence[tuple[int, int | float | None]]:
+        clock, readings = self._clock, []
+        before = clock()
+        slow = before - self._slow_at >= SLOW_NS
+        if slow:
+            self._slow_at = before
+        for quick, late in zip(self._quick, self._slow, strict=True):
+            read = quick or (late if slow else None)
+            value = read() if read is not None else None
+            after = clock()
+            readings.append(((before + after) // 2, value))
+            before = after
+        return readings
+
+    def process_shares(self, pids: Iterable[int]) -> dict[str, float]:
+        """Per device the part of the SM utilisation that these processes had lately (absent: nobody worked)."""
+        chosen, shares = set(pids), {}
+        for name, handle in self._handles.items():
+            samples = self._try("nvmlDeviceGetProcessUtilization", handle, 0) or ()
+            used = [(sample.pid in chosen, sample.smUtil) for sample in samples]
+            whole = sum(sm for _, sm in used)
+            if whole:
+                shares[name] = sum(sm for ours, sm in used if ours) / whole
+        return shares
+
+    def close(self) -> None:
+        if self._nvml is not None:
+            self._try("nvmlShutdown")
+        self._nvml, self._channels, self._quick, self._slow = None, [], [], []
+
+
+def _field(structure: Any, name: str) -> int | None:
+    return None if structure is None else int(getattr(structure, name))

@@ -1,0 +1,136 @@
+"""Intel and AMD CPUs: the RAPL counters, by ``perf_event_open`` if the kernel lets us, else by powercap.
+
+A package does not include its DRAM although powercap lists DRAM below it, so a run's total is Σ package + Σ dram. psys
+sees the whole board, packages included: it is recorded and shown but stands ``apart`` and is never added. Counters of
+dies that mirror one another are found later, by equal increments (alignment). ``root`` is a /sys.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+from ..model import Device
+from ..plugins import Availability, Channel
+from . import perf
+from .files import CounterFile, number, text
+
+PERIOD_S = 0.001  # the MSRs are refreshed about every millisecond
+_KINDS = {"pkg": "cpu", "ram": "dram", "psys": "psys"}  # the other domains lie inside a package
+_NAMES = {"cpu": "package", "dram": "dram"}
+_PERF_FIX = "sudo sysctl kernel.perf_event_paranoid=0"
+_POWERCAP_FIX = "sudo chmod -R a+r /sys/class/powercap/intel-rapl*"
+
+
+class _Counter(Protocol):
+    def value(self) -> int | None: ...
+
+    def close(self) -> None: ...
+
+
+class Rapl:
+    """The meter ``rapl``."""
+
+    name = "rapl"
+
+    def __init__(self, root: str | None = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._sys, self._clock = Path(root or "/sys"), clock
+        self._counters: list[_Counter] = []
+        self._channels: list[Channel] = []
+
+    def available(self) -> Availability:
+        if self._counters:
+            return Availability(True)
+        perf_says = self._open_perf()
+        if self._counters:
+            return Availability(True, "perf_event_open")
+        powercap_says = self._open_powercap()
+        if self._counters:
+            return Availability(True, "powercap")
+        for refused in (perf_says, powercap_says):
+            if refused.fix:
+                return refused
+        return Availability(False, f"{perf_says.reason}; {powercap_says.reason}")
+
+    def _open_perf(self) -> Availability:
+        wanted = [event for event in perf.events(self._sys) if event.domain in _KINDS]
+        if not wanted:
+            return Availability(False, "this kernel offers no RAPL events (no PMU 'power': a virtual machine?)")
+        reason, fix = "", ""
+        for event in wanted:
+            try:
+                self._counters.append(perf.Counter(event))
+            except OSError as error:
+                denied = error.errno in (errno.EACCES, errno.EPERM)
+                reason, fix = f"perf_event_open: {error.strerror}", _PERF_FIX if denied else ""
+                continue
+            self._add(_KINDS[event.domain], event.package, event.scale, None, f"perf energy-{event.domain}")
+        return Availability(bool(self._counters), reason, fix)
+
+    def _open_powercap(self) -> Availability:
+        zones = sorted((self._sys / "class/powercap").glob("intel-rapl:*"))
+        if not zones:
+            return Availability(False, "no RAPL zones in /sys/class/powercap")
+        reason, fix = "no package among the RAPL zones", ""
+        for zone in zones:
+            kind, package = _zone(zone)
+            if not kind:
+                continue
+            try:
+                counter = CounterFile(zone / "energy_uj")
+            except PermissionError:
+                reason, fix = f"{zone / 'energy_uj'} may be read by root only", _POWERCAP_FIX
+                continue
+            except OSError as error:
+                reason = f"{zone / 'energy_uj'}: {error.strerror}"
+                continue
+            self._counters.append(counter)
+            self._add(kind, package, Fraction(1, 10**6), number(zone / "max_energy_range_uj"), f"powercap {zone.name}")
+        return Availability(bool(self._counters), reason, fix)
+
+    def _add(self, kind: str, package: str, scale: Fraction, wraps_at: int | None, source: str) -> None:
+        name = f"{_NAMES[kind]} {package}" if kind in _NAMES else kind
+        properties = {"source": source} | ({"apart": "it sees the packages too"} if kind == "psys" else {})
+        device = Device(name, kind, properties=properties)
+        self._channels.append(
+            Channel(
+                "energy", "counter", "J", device, scale, wraps_at=wraps_at, latency_s=PERIOD_S, period_s=PERIOD_S,
+                declared={"source": source},
+            )
+        )  # fmt: skip
+
+    def channels(self) -> Sequence[Channel]:
+        return self._channels
+
+    def read(self) -> Sequence[tuple[int, int | float | None]]:
+        clock, readings = self._clock, []
+        before = clock()
+        for counter in self._counters:
+            value = counter.value()
+            after = clock()
+            readings.append(((before + after) // 2, value))
+            before = after
+        return readings
+
+    def close(self) -> None:
+        for counter in self._counters:
+            counter.close()
+        self._counters, self._channels = [], []
+
+
+def _zone(zone: Path) -> tuple[str, str]:
+    """(kind of device, package) of a powercap zone; ("", "") for one that lies inside another."""
+    name = text(zone / "name")
+    if name.startswith("package-"):
+        package = name.removeprefix("package-").replace("-die-", " die ")
+        return "cpu", package.removesuffix(" die 0")
+    if name == "psys":
+        return "psys", ""
+    if name == "dram":
+        parent = zone.with_name(zone.name.rpartition(":")[0])
+        return "dram", _zone(parent)[1] or zone.name
+    return "", ""

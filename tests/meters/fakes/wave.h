@@ -1,0 +1,108 @@
+/* What the fake libraries share: a state file, power waveforms on the monotonic clock, failures per function.
+ *
+ * The file named by an environment variable holds lines of words:
+ *   devices N | period_ms P | start_ns T           counters refresh every P ms, counted from T (CLOCK_MONOTONIC)
+ *   gpu I constant WATTS                           waveforms
+ *   gpu I square HIGH LOW PERIOD_S DUTY
+ *   gpu I base MJ | frozen | reset_at S | name TEXT | mig N | silent      quirks of one device
+ *   fail FUNCTION CODE                             that function returns CODE
+ *   process I PID SM_PERCENT                       what GetProcessUtilization lists
+ * It is read again whenever it changes.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define MAX_GPUS 16
+#define MAX_LINES 64
+
+typedef struct {
+    double high, low, period, duty, reset_at;
+    unsigned long long base_mj;
+    int frozen, silent, mig;
+    char name[96];
+} Gpu;
+
+static struct {
+    int devices, fails, processes;
+    double period_s;
+    long long start_ns;
+    Gpu gpu[MAX_GPUS];
+    struct { char name[96]; int code; } fail[MAX_LINES];
+    struct { int gpu; unsigned pid, sm; } process[MAX_LINES];
+} state;
+
+static void read_gpu(char *rest, int index, const char *what) {
+    Gpu *g = &state.gpu[index];
+    if (!strcmp(what, "constant")) { g->high = g->low = atof(rest); g->period = 1; g->duty = 1; }
+    else if (!strcmp(what, "square")) sscanf(rest, "%lf %lf %lf %lf", &g->high, &g->low, &g->period, &g->duty);
+    else if (!strcmp(what, "base")) g->base_mj = strtoull(rest, NULL, 10);
+    else if (!strcmp(what, "frozen")) g->frozen = 1;
+    else if (!strcmp(what, "silent")) g->silent = 1;
+    else if (!strcmp(what, "reset_at")) g->reset_at = atof(rest);
+    else if (!strcmp(what, "mig")) g->mig = atoi(rest);
+    else if (!strcmp(what, "name")) { snprintf(g->name, sizeof g->name, "%s", rest); g->name[strcspn(g->name, "\n")] = 0; }
+}
+
+static void load(const char *variable) {
+    static struct timespec seen;
+    const char *path = getenv(variable);
+    struct stat now;
+    if (!path || stat(path, &now)) return;
+    if (now.st_mtim.tv_sec == seen.tv_sec && now.st_mtim.tv_nsec == seen.tv_nsec) return;
+    FILE *file = fopen(path, "r");
+    if (!file) return;
+    seen = now.st_mtim;
+    memset(&state, 0, sizeof state);
+    state.devices = 1; state.period_s = 0.1;
+    for (int i = 0; i < MAX_GPUS; i++) { state.gpu[i].period = 1; strcpy(state.gpu[i].name, "Fake A100"); }
+    char line[256], word[96], what[96];
+    int index, at;
+    while (fgets(line, sizeof line, file)) {
+        double number; long long big; unsigned pid, sm;
+        if (sscanf(line, "devices %d", &index) == 1) state.devices = index;
+        else if (sscanf(line, "period_ms %lf", &number) == 1) state.period_s = number / 1e3;
+        else if (sscanf(line, "start_ns %lld", &big) == 1) state.start_ns = big;
+        else if (sscanf(line, "fail %95s %d", word, &index) == 2 && state.fails < MAX_LINES) {
+            snprintf(state.fail[state.fails].name, 96, "%s", word); state.fail[state.fails++].code = index;
+        } else if (sscanf(line, "process %d %u %u", &index, &pid, &sm) == 3 && state.processes < MAX_LINES) {
+            state.process[state.processes].gpu = index; state.process[state.processes].pid = pid;
+            state.process[state.processes++].sm = sm;
+        } else if (sscanf(line, "gpu %d %95s %n", &index, what, &at) == 2 && index >= 0 && index < MAX_GPUS)
+            read_gpu(line + at, index, what);
+    }
+    fclose(file);
+}
+
+static int failing(const char *function) {
+    for (int i = 0; i < state.fails; i++) if (!strcmp(state.fail[i].name, function)) return state.fail[i].code;
+    return 0;
+}
+
+/* Seconds since the waveform began, and the latest refresh of the sensor before that. */
+static double elapsed_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)(t.tv_sec * 1000000000LL + t.tv_nsec - state.start_ns) / 1e9;
+}
+static double refreshed_s(void) { return floor(elapsed_s() / state.period_s) * state.period_s; }
+
+static double power_w(const Gpu *g, double s) {
+    double phase = s / g->period - floor(s / g->period);
+    return phase < g->duty ? g->high : g->low;
+}
+static double energy_j(const Gpu *g, double s) {
+    double whole = floor(s / g->period), phase = s - whole * g->period, on = g->duty * g->period;
+    double one = g->high * on + g->low * (g->period - on);
+    return whole * one + (phase < on ? g->high * phase : g->high * on + g->low * (phase - on));
+}
+/* The counter in joules as last refreshed; a reset (driver reload) starts it again from nothing. */
+static double counter_j(const Gpu *g) {
+    double s = g->frozen ? 0 : refreshed_s();
+    if (g->reset_at > 0 && s >= g->reset_at) return energy_j(g, s) - energy_j(g, g->reset_at);
+    return (double)g->base_mj / 1e3 + energy_j(g, s);
+}

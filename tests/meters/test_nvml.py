@@ -1,0 +1,186 @@
+"""NVML against a compiled libnvidia-ml.so.1."""
+
+import os
+import subprocess
+import sys
+import time
+from fractions import Fraction
+
+import pytest
+
+from tests.meters.fakes import FakeNvml, Wave
+from wattribute.meters import nvidia
+from wattribute.meters.nvml import Nvml
+
+
+@pytest.fixture
+def opened(tmp_path, monkeypatch):
+    """Opens a meter on a fake, and closes it."""
+    meters = []
+
+    def open_fake(waves, **how):
+        fake = FakeNvml(tmp_path, waves, **how)
+        monkeypatch.setenv("FAKE_NVML", str(fake.state))
+        meter = Nvml(str(fake.library))
+        meters.append(meter)
+        return fake, meter
+
+    yield open_fake
+    for meter in meters:
+        meter.close()
+
+
+def names(meter):
+    return [f"{channel.device.name} {channel.name}" for channel in meter.channels()]
+
+
+def test_what_is_offered_and_in_which_units(opened):
+    _, meter = opened([Wave(300), Wave(100)])
+    assert meter.available().ok
+    quantities = ["energy", "power_instant", "power_average", "utilisation", "memory", "temperature"]
+    quantities += ["sm_clock", "memory_clock"]
+    assert names(meter) == [f"GPU {i} {what}" for i in (0, 1) for what in quantities]
+    values = dict(zip(names(meter), meter.read(), strict=True))
+    scales = {f"{c.device.name} {c.name}": c.scale for c in meter.channels()}
+    assert values["GPU 0 power_instant"][1] * scales["GPU 0 power_instant"] == 300
+    assert values["GPU 1 power_average"][1] * scales["GPU 1 power_average"] == 100
+    assert scales["GPU 0 energy"] == Fraction(1, 1000)
+    assert values["GPU 0 sm_clock"][1] * scales["GPU 0 sm_clock"] == 1_410_000_000
+    properties = meter.channels()[0].device.properties
+    assert properties["power_limit_w"] == "400.0"
+    assert properties["power_limits_w"] == "100 to 400"
+    assert properties["pci"] == "00000000:01:00.0"
+    assert properties["architecture"] == "Ampere"
+
+
+def test_the_counter_is_the_simulators_integral(opened):
+    fake, meter = opened([Wave(400, 100, 0.05, 0.3)], period_s=0.001)
+    assert meter.available().ok
+    (begin, first), *_ = meter.read()
+    time.sleep(0.2)
+    (end, second), *_ = meter.read()
+    # two refreshes of 1 ms at most 400 W may be unseen at the ends
+    assert (second - first) / 1e3 == pytest.approx(fake.energy_j(0, begin, end), abs=0.9)
+
+
+def test_slow_channels_are_read_once_a_second(opened):
+    _, meter = opened([Wave(300)])
+    assert meter.available().ok
+    slow = names(meter).index("GPU 0 temperature")
+    assert meter.read()[slow][1] == 40
+    assert meter.read()[slow][1] is None
+    assert meter.read()[0][1] is not None
+
+
+@pytest.mark.parametrize(
+    ("function", "lost"),
+    [
+        ("nvmlDeviceGetTotalEnergyConsumption", "energy"),
+        ("nvmlDeviceGetUtilizationRates", "utilisation"),
+        ("nvmlDeviceGetMemoryInfo", "memory"),
+        ("nvmlDeviceGetTemperature", "temperature"),
+        ("nvmlDeviceGetClockInfo", "sm_clock"),
+    ],
+)
+@pytest.mark.parametrize("code", [3, 13, 999])
+def test_any_function_may_be_missing(opened, function, lost, code):
+    _, meter = opened([Wave(300)], fail={function: code})
+    assert meter.available().ok
+    assert f"GPU 0 {lost}" not in names(meter)
+    assert "GPU 0 power_instant" in names(meter)
+
+
+def test_without_named_fields_the_default_power_is_read(opened):
+    _, meter = opened([Wave(300)], fail={"nvmlDeviceGetFieldValues": 13})
+    assert meter.available().ok
+    assert "GPU 0 power" in names(meter)
+    assert "GPU 0 power_instant" not in names(meter)
+
+
+def test_an_old_driver_lacks_the_symbols_themselves(opened):
+    _, meter = opened([Wave(250)], flags=("-DOLD_DRIVER",))
+    assert meter.available().ok
+    assert names(meter)[0] == "GPU 0 power"
+
+
+def test_a_function_that_fails_later_gives_no_reading(opened):
+    fake, meter = opened([Wave(300)])
+    assert meter.available().ok
+    fake.write({"nvmlDeviceGetTotalEnergyConsumption": 15})  # the GPU is lost
+    assert meter.read()[0][1] is None
+
+
+def test_names_that_are_not_text_do_not_stop_it(opened):
+    _, meter = opened([Wave(300)], fail={"nvmlDeviceGetName": 2, "nvmlDeviceGetUUID": 3, "nvmlDeviceGetPciInfo_v3": 13})
+    assert meter.available().ok
+    assert meter.channels()[0].device.properties["model"] == ""
+
+
+def test_mig_instances_are_listed(opened):
+    _, meter = opened([Wave(300)], quirks=["gpu 0 mig 3"])
+    assert meter.available().ok
+    assert meter.channels()[0].device.properties["mig"].startswith("3 instances")
+
+
+def test_a_grace_hopper_module_says_its_scope(opened):
+    _, meter = opened([Wave(300)], quirks=["gpu 0 name NVIDIA GH200 480GB"])
+    assert meter.available().ok
+    assert meter.channels()[0].device.properties["scope"] == "module"
+
+
+def test_shares_of_processes(opened):
+    _, meter = opened([Wave(300), Wave(300)], quirks=["process 0 111 30", "process 0 222 90"])
+    assert meter.available().ok
+    assert meter.process_shares([111]) == {"GPU 0": 0.25}
+
+
+def test_gpus_that_say_nothing_are_not_a_meter(opened):
+    fail = dict.fromkeys(("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo"), 3)
+    fail |= dict.fromkeys(("nvmlDeviceGetTemperature", "nvmlDeviceGetClockInfo"), 3)
+    _, meter = opened([Wave(300)], quirks=["gpu 0 silent"], fail=fail)
+    assert not meter.available().ok
+
+
+def test_no_driver(tmp_path):
+    said = Nvml(str(tmp_path / "libnvidia-ml.so.1")).available()
+    assert not said.ok
+    assert "no NVIDIA driver" in said.reason
+
+
+def test_a_driver_that_does_not_start_names_a_command(tmp_path, monkeypatch):
+    fake = FakeNvml(tmp_path, [Wave(1)])
+    monkeypatch.delenv("FAKE_NVML", raising=False)
+    said = Nvml(str(fake.library)).available()
+    assert (said.ok, said.fix) == (False, "sudo modprobe nvidia")
+
+
+def test_without_nvidia_ml_py_the_command_is_named(tmp_path):
+    fake = FakeNvml(tmp_path, [Wave(1)])
+    code = (
+        "import sys; sys.modules['pynvml'] = None\n"
+        "from wattribute.meters.nvml import Nvml; print(Nvml(sys.argv[1]).available().fix)"
+    )
+    environment = {**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))}
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(fake.library)], capture_output=True, text=True, check=True, env=environment
+    )
+    assert run.stdout == "pip install 'wattribute[nvidia]'\n"
+
+
+@pytest.mark.parametrize(
+    ("arch", "capability", "driver", "field", "period_s", "window_s"),
+    [
+        (nvidia.VOLTA, (7, 0), 535, "power", 0.02, 0.01),
+        (nvidia.TURING, (7, 5), 535, "power", 0.1, 0.1),
+        (nvidia.AMPERE, (8, 0), 535, "power", 0.1, 0.025),  # A100: a quarter of the time
+        (nvidia.AMPERE, (8, 0), 535, "power_instant", 0.1, 0.025),
+        (nvidia.AMPERE, (8, 6), 535, "power", 0.1, 1.0),  # RTX 3090: the mean of a second
+        (nvidia.AMPERE, (8, 6), 535, "power_instant", 0.1, 0.1),
+        (nvidia.AMPERE, (8, 6), 530, "power_average", 0.1, 0.1),
+        (nvidia.ADA, (8, 9), 550, "power", 0.1, 1.0),
+        (nvidia.HOPPER, (9, 0), 550, "power", 0.1, 1.0),
+        (nvidia.HOPPER, (9, 0), 550, "power_instant", 0.1, 0.025),
+    ],
+)
+def test_what_a_power_field_shows(arch, capability, driver, field, period_s, window_s):
+    assert nvidia.power_field(arch, capability, driver, field) == (period_s, window_s)

@@ -51,9 +51,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'wattribute' has no attribute {name!r}")
-    value = globals()[name] = getattr(
-        import_module(f".{_HOME[name]}", __name__), name
-    )  # looked up once: regions are hot
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value  # looked up once: a program may mark a region a million times
     return value
 
 

@@ -35,7 +35,7 @@ def test_ranks(environment, rank, sampler):
 def test_without_a_local_rank_the_first_to_come_samples(tmp_path):
     rank = Rank(1, 4, job="job/1")
     assert ranks.samples(rank, str(tmp_path))
-    code = f"from wattribute.recorders import ranks; print(ranks.samples(ranks.Rank(2, 4, job='job/1'), {str(tmp_path)!r}))"
+    code = f"from wattribute.recorders.ranks import *; print(samples(Rank(2, 4, job='job/1'), {str(tmp_path)!r}))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
     assert ranks.samples(Rank(0, 4, job="another"), str(tmp_path))
 

@@ -1,5 +1,7 @@
 """Intervals → spans that nest, whatever overlaps."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +29,7 @@ def test_every_interval_is_covered_exactly_once_and_all_nest(pieces):
         covered = sorted((int(spans.start[row]), int(spans.end[row])) for row in mine)
         assert covered[0][0] == at
         assert covered[-1][1] == at + size
-        assert all(before[1] == after[0] for before, after in zip(covered, covered[1:], strict=False))
+        assert all(before[1] == after[0] for before, after in pairwise(covered))
     assert (np.diff(spans.start) >= 0).all()
     for row, parent in enumerate(spans.parent):
         if parent >= 0:

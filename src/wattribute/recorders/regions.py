@@ -183,30 +183,32 @@ class Region:
 
     def __init__(self, name: str, code: Any = None, resumed: bool = False) -> None:
         self.name, self._code, self._resumed = name, code, resumed
-        self._begun: list[Token] = []
+        self._begun: dict[int, list[Token]] = {}  # by thread or task: those who share a region do not meet
 
     def __enter__(self) -> Region:
         if _sink is not None:
             token = _sink.begin(self.name, self._code, self._resumed)
             if token is not None:
-                self._begun.append(token)
+                key = token[3]
+                if key in self._begun:
+                    self._begun[key].append(token)
+                else:
+                    self._begun[key] = [token]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._begun:
-            sink, memory, offset, _ = self._begun.pop() if len(self._begun) == 1 else self._take()
+            key = _key()
+            if key not in self._begun:  # a generator that moved between threads
+                key = next(iter(self._begun))
+            tokens = self._begun[key]
+            sink, memory, offset, _ = tokens.pop()
+            if not tokens:
+                del self._begun[key]
             if not sink.closed:
                 _END.pack_into(memory, offset, monotonic_ns())
-
-    def _take(self) -> Token:
-        """The newest token of this thread or task; of whoever began it when a generator moved between threads."""
-        here = _key()
-        for i in range(len(self._begun) - 1, -1, -1):
-            if self._begun[i][3] == here:
-                return self._begun.pop(i)
-        return self._begun.pop()
 
     def __call__(self, function: F) -> F:
         return cast(F, _wrapped(function, self.name))

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .archive import load, save, scan
+    from .carbon import emissions
     from .errors import WattributeError
     from .model import Attribution, Recording
     from .readers import read
+    from .recorders.regions import region
 
 __version__ = "0.1.0"
 
@@ -26,17 +28,32 @@ _HOME = {
     "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
+    "emissions": "carbon",
     "read": "readers",
+    "region": "recorders.regions",
     "save": "archive",
     "scan": "archive",
 }
-__all__ = ["Attribution", "Recording", "WattributeError", "__version__", "load", "read", "save", "scan"]
+__all__ = [
+    "Attribution",
+    "Recording",
+    "WattributeError",
+    "__version__",
+    "emissions",
+    "load",
+    "read",
+    "region",
+    "save",
+    "scan",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'wattribute' has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value  # looked up once: a program may mark a region a million times
+    return value
 
 
 def __dir__() -> list[str]:

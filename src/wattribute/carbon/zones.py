@@ -102,6 +102,15 @@ def find(text: str) -> Zone:
     return zones()[code]
 
 
+def matching(pattern: str) -> list[Zone]:
+    """A country and the zones in it, or the zones whose code, name or source contains a text, in any case."""
+    wanted = pattern.strip().casefold()
+    if wanted.upper() in zones():
+        return [zone for zone in zones().values() if wanted.upper() in (zone.code, zone.country)]
+    texts = {code: (zone.code, zone.alpha3, zone.name, zone.source.key) for code, zone in zones().items()}
+    return [zones()[code] for code, some in texts.items() if any(wanted in text.casefold() for text in some)]
+
+
 def yearly(zone: Zone) -> Zone:
     """The zone whose yearly figure stands for this one: itself, else its country."""
     return zone if zone.g_per_kwh is not None else zones()[zone.country]

@@ -8,19 +8,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..carbon.zones import zones
+from ..carbon.zones import matching
 
 
 def command(
-    pattern: Annotated[str, typer.Argument(help="Show zones whose code, name or source contains this.")] = "",
+    pattern: Annotated[
+        str, typer.Argument(help="Show zones of this country, or whose code, name or source contains this.")
+    ] = "",
     format: Annotated[Literal["table", "json"], typer.Option(help="How to print.")] = "table",
 ) -> None:
-    wanted = pattern.casefold()
-    found = [
-        zone
-        for zone in zones().values()
-        if any(wanted in text.casefold() for text in (zone.code, zone.alpha3, zone.name, zone.source.key))
-    ]
+    found = matching(pattern)
     if format == "json":
         print(json.dumps([asdict(zone) for zone in found], ensure_ascii=False, indent=1))
         return

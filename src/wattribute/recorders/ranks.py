@@ -1,0 +1,100 @@
+"""Ranks of a job, known from the environment that launchers set: no MPI library is asked.
+
+One process per node samples: the one with local rank 0, or, where the launcher does not say, the first to make a
+lock file of the job.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+_LOCAL = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
+_JOB = ("SLURM_JOB_ID", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "PMI_JOBID", "PBS_JOBID")
+NAMES = (*_RANK, *_SIZE, *_LOCAL, *_JOB)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """This process among those of its job; −1 where the launcher does not say."""
+
+    rank: int
+    size: int = -1
+    local_rank: int = -1
+    job: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def of(environment: Mapping[str, str] | None = None) -> Rank | None:
+    """The rank an environment describes; None outside a parallel job."""
+    given = os.environ if environment is None else environment
+    rank = _number(given, _RANK)
+    size = _number(given, _SIZE)
+    # a batch script inside a Slurm allocation has SLURM_PROCID=0 and is no rank, but `srun -n 1` looks just like it
+    if rank < 0 or (size <= 1 and _RANK[3] in given and _number(given, _RANK[:3]) < 0):
+        return None
+    return Rank(rank, size, _number(given, _LOCAL), next((given[name] for name in _JOB if given.get(name)), ""))
+
+
+def _number(environment: Mapping[str, str], names: tuple[str, ...]) -> int:
+    for name in names:
+        text = environment.get(name, "")
+        if text.isdigit():
+            return int(text)
+    return -1
+
+
+def samples(rank: Rank | None, folder: str | None = None) -> bool:
+    """Whether this process is the one that samples its node."""
+    if rank is None:
+        return True
+    if rank.local_rank >= 0:
+        return rank.local_rank == 0
+    name = f"wattribute-{os.getuid()}-{rank.job or os.getppid()}.sampler"
+    import tempfile  # slow to import, and launchers that do not say are rare
+
+    path = os.path.join(folder or tempfile.gettempdir(), name.replace(os.sep, "_"))
+    return _first(path)
+
+
+def _first(path: str) -> bool:
+    """Whether we are the first to take this lock; one whose owner is gone counts for nothing."""
+    try:
+        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as lock:
+            lock.write(str(os.getpid()))
+        return True
+    except FileExistsError:
+        return _stale(path) and _taken_over(path)
+    except OSError:
+        return True  # better sampled twice than not at all: merge keeps one
+
+
+def _stale(path: str) -> bool:
+    try:
+        with open(path) as lock:
+            owner = int(lock.read() or 0)
+        os.kill(owner, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _taken_over(path: str) -> bool:
+    """Replace a lock left by an earlier job; of several that try, the one whose name stands there wins."""
+    mine = f"{path}.{os.getpid()}"
+    try:
+        with open(mine, "w") as lock:
+            lock.write(str(os.getpid()))
+        os.replace(mine, path)
+        with open(path) as lock:
+            return lock.read() == str(os.getpid())
+    except OSError:
+        return True

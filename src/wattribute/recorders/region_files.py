@@ -1,0 +1,184 @@
+"""The files that :mod:`.regions` wrote → spans of a Recording.
+
+``join(recording, folder)`` adds a process per file, a location per thread (and per lane of asyncio tasks), a frame per
+name. Regions that do not nest (a generator's, ended while its consumer is inside another) are cut in two: the model
+wants one span inside the other, and no joule counted twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import Frames, Locations, Nodes, Problem, Processes, Recording, Spans, SpanTable
+from ..model.tables import Table
+from . import ranks
+from .regions import RECORD, RESUMED
+
+_ROW = np.dtype([("start", "<i8"), ("end", "<i8"), ("frame", "<u4"), ("lane", "<u4")])
+assert _ROW.itemsize == RECORD.size
+T = TypeVar("T", bound=Table)
+
+
+@dataclass
+class ProcessRegions:
+    """What one process wrote."""
+
+    header: dict[str, Any] = field(default_factory=dict)
+    frames: dict[int, dict[str, Any]] = field(default_factory=dict)
+    lanes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    rows: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _ROW))
+
+
+def join(recording: Recording, folder: Path) -> Recording:
+    """The recording with the regions found in a folder; its clock must count monotonic nanoseconds."""
+    found = [process for path in sorted(folder.glob("*.regions")) if len((process := load(path)).rows)]
+    noticed = [
+        Problem("regions", f"process {path.stem} could not record its regions: no room in {folder}")
+        for path in sorted(folder.glob("*.lost"))
+    ]
+    if not found:
+        return replace(recording, noticed=(*recording.noticed, *noticed)) if noticed else recording
+    last = max(int(max(process.rows["start"].max(), process.rows["end"].max())) for process in found)
+    end_ns = max(last, recording.clock.offset_ticks + recording.clock.length_ticks)
+    builder = _Builder(recording, end_ns)
+    for process in found:
+        builder.add(process)
+    return builder.recording(noticed)
+
+
+def load(path: Path) -> ProcessRegions:
+    """One process's regions, as far as they were written; a line or record cut by a crash is left out."""
+    process = ProcessRegions()
+    for line in path.with_suffix(".names").read_bytes().splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if "frame" in entry:
+            process.frames[entry["frame"]] = entry
+        elif "lane" in entry:
+            process.lanes[entry["lane"]] = entry
+        else:
+            process.header = entry
+    data = path.read_bytes()
+    rows = np.frombuffer(data[: len(data) // _ROW.itemsize * _ROW.itemsize], _ROW)
+    process.rows = rows[rows["start"] != 0]
+    return process
+
+
+class _Builder:
+    """Collects tables row by row and spans location by location."""
+
+    def __init__(self, recording: Recording, end_ns: int) -> None:
+        self.base, self.end_ns = recording, end_ns
+        self.frames = _rows_of(recording.frames)
+        self.known = {(row[0], row[3], row[4]): i for i, row in enumerate(self.frames)}
+        self.nodes, self.processes = _rows_of(recording.nodes), _rows_of(recording.processes)
+        self.locations = _rows_of(recording.locations)
+        self.spans: dict[int, Spans] = {at: recording.spans.spans(at) for at in recording.spans.locations()}
+        self.open = 0
+
+    def add(self, process: ProcessRegions) -> None:
+        header = process.header
+        row = len(self.processes)
+        rank = ranks.of(header.get("environment", {}))
+        name = f"rank {rank.rank}" if rank else f"{Path(header.get('program', '?')).name} [{header.get('pid')}]"
+        self.processes.append((header.get("pid", 0), name, "process", self._node(header.get("host", "")), -1))
+        frames = {number: self._frame(entry) for number, entry in process.frames.items()}
+        unknown = self._frame({"name": "?"}) if len(frames) == 0 else next(iter(frames.values()))
+        for lane in np.unique(process.rows["lane"]):
+            rows = process.rows[process.rows["lane"] == lane]
+            ends = np.where(rows["end"] == 0, self.end_ns, rows["end"])
+            self.open += int(np.count_nonzero(rows["end"] == 0))
+            which = np.array([frames.get(int(f) & (RESUMED - 1), unknown) for f in rows["frame"]], np.int32)
+            name = process.lanes.get(int(lane), {}).get("name", "thread")
+            location = len(self.locations)
+            self.locations.append((row << 32 | int(lane), name, "cpu", row, 2 * len(rows)))
+            offset = self.base.clock.offset_ticks
+            self.spans[location] = nest(rows["start"] - offset, ends - offset, which, (rows["frame"] & RESUMED) != 0)
+
+    def _node(self, host: str) -> int:
+        for i, row in enumerate(self.nodes):
+            if row[1] == host:
+                return i
+        self.nodes.append((len(self.nodes), host, "node", -1, {}))
+        return len(self.nodes) - 1
+
+    def _frame(self, entry: dict[str, Any]) -> int:
+        row = (entry["name"], "user", "region", entry.get("file", ""), entry.get("line", 0))
+        key = (row[0], row[3], row[4])
+        if key not in self.known:
+            self.known[key] = len(self.frames)
+            self.frames.append(row)
+        return self.known[key]
+
+    def recording(self, noticed: Sequence[Problem]) -> Recording:
+        base, more = self.base, list(noticed)
+        if self.open:
+            more.append(Problem("regions", f"{self.open} regions were still open at the end and are closed there"))
+        length = max(base.clock.length_ticks, self.end_ns - base.clock.offset_ticks)
+        return replace(
+            base,
+            clock=replace(base.clock, length_ticks=length),
+            frames=Frames.of(self.frames),
+            nodes=Nodes.of(self.nodes),
+            processes=Processes.of(self.processes),
+            locations=Locations.of(self.locations),
+            spans=SpanTable(self.spans),
+            noticed=(*base.noticed, *more),
+        )
+
+
+def _rows_of(table: T) -> list[tuple[Any, ...]]:
+    columns = [getattr(table, f.name) for f in fields(table)]  # type: ignore[arg-type]
+    return [tuple(column[i] for column in columns) for i in range(len(table))]
+
+
+def nest(
+    start: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    frame: npt.NDArray[np.int32],
+    resumed: npt.NDArray[np.bool_],
+) -> Spans:
+    """Intervals of one location, in the order they began → spans that nest; what overlaps is cut and resumed."""
+    rows: list[list[Any]] = []  # start, end, frame, parent, depth, resumed
+    stack: list[tuple[int, int]] = []  # interval, its row
+
+    def push(interval: int, at: int, again: bool) -> None:
+        stack.append((interval, len(rows)))
+        parent = stack[-2][1] if len(stack) > 1 else -1
+        rows.append([at, at, frame[interval], parent, len(stack) - 1, again])
+
+    for at, _, _, interval in _events(start.tolist(), end.tolist()):
+        if interval >= 0:
+            push(interval, at, bool(resumed[interval]))
+            continue
+        above = []
+        while stack:
+            inner, row = stack.pop()
+            rows[row][1] = at
+            if inner == ~interval:
+                break
+            above.append(inner)
+        for inner in reversed(above):
+            push(inner, at, True)
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+    kinds = (np.int64, np.int64, np.int32, np.int64, np.int32, np.bool_)
+    return Spans(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))
+
+
+def _events(start: list[int], end: list[int]) -> Iterable[tuple[int, int, int, int]]:
+    """(time, order, order, interval, or ~interval where it ends) in the order of time.
+
+    At one moment: ends come before beginnings, the innermost first; an interval of no length ends after it began.
+    """
+    begins = [(at, 1, i, i) for i, at in enumerate(start)]
+    ends = [(at, 2 if at == start[i] else 0, -i, ~i) for i, at in enumerate(end)]
+    return sorted(begins + ends)

@@ -1,0 +1,52 @@
+"""Who samples: from the environments that launchers really set."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from wattribute.recorders import ranks
+from wattribute.recorders.ranks import Rank
+
+OPENMPI = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+SLURM = {"SLURM_PROCID": "5", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0", "SLURM_JOB_ID": "4242"}
+MPICH = {"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "2"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "rank", "sampler"),
+    [
+        (OPENMPI, Rank(3, 8, 1), False),
+        (OPENMPI | {"OMPI_COMM_WORLD_LOCAL_RANK": "0"}, Rank(3, 8, 0), True),
+        (SLURM, Rank(5, 16, 0, "4242"), True),
+        (SLURM | OPENMPI, Rank(3, 8, 1, "4242"), False),  # mpirun inside an allocation: mpirun's word counts
+        (MPICH, Rank(2, 4, 2), False),
+        ({}, None, True),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0"}, None, True),  # a batch script
+        ({"OMPI_COMM_WORLD_RANK": "zero"}, None, True),
+    ],
+)
+def test_ranks(environment, rank, sampler):
+    assert ranks.of(environment) == rank
+    assert ranks.samples(rank) is sampler
+
+
+def test_without_a_local_rank_the_first_to_come_samples(tmp_path):
+    rank = Rank(1, 4, job="job/1")
+    assert ranks.samples(rank, str(tmp_path))
+    code = f"from wattribute.recorders.ranks import *; print(samples(Rank(2, 4, job='job/1'), {str(tmp_path)!r}))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+    assert ranks.samples(Rank(0, 4, job="another"), str(tmp_path))
+
+
+def test_a_lock_of_an_earlier_job_counts_for_nothing(tmp_path):
+    code = f"from wattribute.recorders import ranks; print(ranks.samples(ranks.Rank(2, 4, job='j'), {str(tmp_path)!r}))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
+    assert ranks.samples(Rank(0, 4, job="j"), str(tmp_path))  # its owner is gone
+    lock = next(tmp_path.glob("*.sampler"))
+    assert lock.read_text() == str(os.getpid())
+
+
+def test_a_folder_that_cannot_be_written_means_sample(tmp_path):
+    assert ranks.samples(Rank(0, 4, job="j"), str(tmp_path / "none"))

@@ -1,0 +1,93 @@
+"""Intervals → spans that nest, whatever overlaps."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wattribute.model import Clock, Device, Frames, Nodes, Recording
+from wattribute.recorders import region_files, regions
+from wattribute.recorders.region_files import nest
+
+intervals = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 40)), max_size=12).map(sorted)
+
+
+def spans_of(pieces):
+    start = np.array([at for at, _ in pieces], np.int64)
+    length = np.array([size for _, size in pieces], np.int64)
+    return nest(start, start + length, np.arange(len(pieces), dtype=np.int32), np.zeros(len(pieces), bool))
+
+
+@given(intervals)
+def test_every_interval_is_covered_exactly_once_and_all_nest(pieces):
+    spans = spans_of(pieces)
+    for i, (at, size) in enumerate(pieces):
+        mine = np.flatnonzero(spans.frame == i)
+        assert not spans.resumed[mine[0]]
+        assert spans.resumed[mine[1:]].all()
+        covered = sorted((int(spans.start[row]), int(spans.end[row])) for row in mine)
+        assert covered[0][0] == at
+        assert covered[-1][1] == at + size
+        assert all(before[1] == after[0] for before, after in pairwise(covered))
+    assert (np.diff(spans.start) >= 0).all()
+    for row, parent in enumerate(spans.parent):
+        if parent >= 0:
+            assert parent < row
+            assert spans.start[parent] <= spans.start[row] <= spans.end[row] <= spans.end[parent]
+            assert spans.depth[row] == spans.depth[parent] + 1
+        else:
+            assert spans.depth[row] == 0
+
+
+def test_touching_intervals_are_siblings_not_nested():
+    spans = spans_of([(0, 5), (5, 5), (10, 0)])
+    assert spans.depth.tolist() == [0, 0, 0]
+
+
+def test_a_cut_by_hand():
+    # a: 0–10, b: 5–15 → b is inside a until 10 and alone from 10 to 15
+    spans = spans_of([(0, 10), (5, 10)])
+    rows = list(zip(*(getattr(spans, c).tolist() for c in ("start", "end", "frame", "parent", "resumed")), strict=True))
+    assert rows == [(0, 10, 0, -1, False), (5, 10, 1, 0, False), (10, 15, 1, -1, True)]
+
+
+def test_joining_a_recording_that_has_tables_already(tmp_path):
+    regions.start(str(tmp_path))
+    with regions.region("mine"):
+        pass
+    regions.stop()
+    import os
+
+    base = Recording(
+        clock=Clock(offset_ticks=1000),
+        frames=Frames.of([("other", "compiler", "function", "x.c", 3)]),
+        nodes=Nodes.of([(0, "rack", "rack"), (1, os.uname().nodename, "node", 0)]),
+        devices=(Device("package 0", "cpu", os.uname().nodename),),
+    )
+    joined = region_files.join(base, tmp_path)
+    assert joined.frames.name == ("other", "mine")
+    assert len(joined.nodes) == 2
+    assert joined.host(0) == os.uname().nodename
+    assert joined.devices == base.devices
+    raw = region_files.load(next(tmp_path.glob("*.regions"))).rows[0]
+    assert joined.spans.spans(0).start[0] == raw["start"] - 1000
+
+
+def test_an_empty_folder_changes_nothing(tmp_path):
+    base = Recording()
+    assert region_files.join(base, tmp_path) is base
+
+
+def test_files_cut_by_a_crash(tmp_path):
+    regions.start(str(tmp_path))
+    with regions.region("a"), regions.region("b"):
+        pass
+    regions.stop()
+    path = next(tmp_path.glob("*.regions"))
+    path.write_bytes(path.read_bytes()[:47])  # one record and most of the second
+    names = path.with_suffix(".names")
+    names.write_bytes(names.read_bytes()[:-10])
+    recording = region_files.join(Recording(), tmp_path)
+    assert recording.frames.name[recording.spans.spans(0).frame[0]] == "a"
+    assert len(recording.spans.spans(0)) == 1

@@ -1,0 +1,377 @@
+"""Regions as a program marks them: threads, tasks, generators, exceptions, forks, kills, full disks."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from wattribute import region
+from wattribute.errors import OptionError
+from wattribute.model import Clock, Recording
+from wattribute.recorders import region_files, regions
+
+
+@pytest.fixture
+def folder(tmp_path):
+    regions.start(str(tmp_path))
+    yield tmp_path
+    regions.stop()
+
+
+def collected(folder):
+    """The recording of what was written so far."""
+    return region_files.join(Recording(clock=Clock(epoch_ns=0)), folder)
+
+
+def tree(recording, location):
+    """The spans of a location as (frame, depth, resumed), in the order they began."""
+    spans = recording.spans.spans(location)
+    names = [recording.frames.name[f] for f in spans.frame]
+    return list(zip(names, spans.depth.tolist(), spans.resumed.tolist(), strict=True))
+
+
+def nested_right(spans):
+    for i, parent in enumerate(spans.parent):
+        assert spans.start[i] <= spans.end[i]
+        if parent < 0:
+            assert spans.depth[i] == 0
+        else:
+            assert parent < i
+            assert spans.depth[i] == spans.depth[parent] + 1
+            assert spans.start[parent] <= spans.start[i] <= spans.end[i] <= spans.end[parent]
+
+
+def test_nothing_records_nothing_is_written(tmp_path):
+    with region("quiet"):
+        pass
+    assert regions._sink is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_nesting_names_and_places(folder):
+    with region("outer"):
+        with region("inner"):
+            pass
+        with region("inner"):
+            pass
+    recording = collected(folder)
+    assert tree(recording, 0) == [("outer", 0, False), ("inner", 1, False), ("inner", 1, False)]
+    nested_right(recording.spans.spans(0))
+    assert recording.frames.file[0] == __file__
+    assert recording.frames.paradigm[0] == "user"
+    assert recording.locations.name == ("MainThread",)
+    assert recording.processes.id[0] == os.getpid()
+    assert recording.host(0) == os.uname().nodename
+
+
+def test_an_exception_closes_its_region(folder):
+    with contextlib.suppress(ZeroDivisionError), region("outer"), region("fails"):
+        1 / 0  # noqa: B018
+    with region("after"):
+        pass
+    recording = collected(folder)
+    assert tree(recording, 0) == [("outer", 0, False), ("fails", 1, False), ("after", 0, False)]
+    assert not recording.problems
+
+
+@region
+def plain(x):
+    return x + 1
+
+
+@region("named")
+async def waits():
+    await asyncio.sleep(0)
+    return 7
+
+
+@region
+def numbers(n):
+    got = []
+    try:
+        for i in range(n):
+            got.append((yield i))
+    except ValueError:
+        yield "caught"
+    return got
+
+
+@region
+async def letters():
+    for letter in "ab":
+        await asyncio.sleep(0)
+        yield letter
+
+
+async def read_letters():
+    return [letter async for letter in letters()]
+
+
+def test_decorated_functions_of_every_kind(folder):
+    assert plain(1) == 2
+    assert plain.__name__ == "plain"
+    assert asyncio.run(waits()) == 7
+    assert list(numbers(3)) == [0, 1, 2]
+    assert asyncio.run(read_letters()) == ["a", "b"]
+    recording = collected(folder)
+    calls = {}
+    for location in recording.spans.locations():
+        for name, _, resumed in tree(recording, location):
+            calls.setdefault(name, []).append(resumed)
+    assert calls == {"plain": [False], "named": [False], "numbers": [False, True, True, True], "letters": [False]}
+    at = recording.frames.name.index("numbers")
+    assert recording.frames.line[at] == numbers.__wrapped__.__code__.co_firstlineno
+
+
+def test_a_driven_generator_is_still_a_generator(folder):
+    def delegate():
+        return (yield from numbers(2))
+
+    generator = delegate()
+    assert next(generator) == 0
+    assert generator.send("x") == 1
+    with pytest.raises(StopIteration) as stop:
+        generator.send("y")
+    assert stop.value.value == ["x", "y"]
+    thrown = numbers(5)
+    next(thrown)
+    assert thrown.throw(ValueError()) == "caught"
+    closed = numbers(5)
+    next(closed)
+    closed.close()
+    assert not collected(folder).problems
+
+
+def test_a_generators_time_is_not_its_consumers(folder):
+    for _ in numbers(2):
+        with region("consumer"):
+            time.sleep(0.002)
+    recording = collected(folder)
+    assert [row[:2] for row in tree(recording, 0)] == [
+        ("numbers", 0),
+        ("consumer", 0),
+        ("numbers", 0),
+        ("consumer", 0),
+        ("numbers", 0),
+    ]
+
+
+def test_a_region_inside_a_generator_that_overlaps_its_consumers(folder):
+    def produce():
+        with region("producer"):
+            yield 1
+
+    generator = produce()
+    next(generator)
+    with region("consumer"):
+        next(generator, None)  # ends the producer's region inside the consumer's
+        time.sleep(0.001)
+    recording = collected(folder)
+    # the consumer is cut where the producer ended: one call in two pieces
+    assert tree(recording, 0) == [("producer", 0, False), ("consumer", 1, False), ("consumer", 0, True)]
+    nested_right(recording.spans.spans(0))
+    spans = recording.spans.spans(0)
+    assert spans.end[1] == spans.start[2] == spans.end[0]
+
+
+def test_one_region_object_used_again_and_by_threads(folder):
+    shared, ready = region("shared"), threading.Barrier(4)
+
+    def work():
+        for _ in range(50):
+            with shared:
+                ready.wait()
+                with shared:
+                    ready.wait()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recording = collected(folder)
+    assert len(recording.spans.locations()) == 4
+    for location in recording.spans.locations():
+        assert [depth for _, depth, _ in tree(recording, location)] == [0, 1] * 50
+        nested_right(recording.spans.spans(location))
+    assert not recording.problems
+
+
+def test_eight_threads(folder):
+    def work(number):
+        for _ in range(1500):  # more than one mapped piece in all
+            with region(f"outer {number}"), region("inner"):
+                pass
+
+    threads = [threading.Thread(target=work, args=(i,), name=f"worker {i}") for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recording = collected(folder)
+    # a thread that ends early may leave its id, and so its lane, to another
+    assert 1 <= len(recording.spans.locations()) <= 8
+    rows = [row for location in recording.spans.locations() for row in tree(recording, location)]
+    assert len(rows) == 8 * 3000
+    for location in recording.spans.locations():
+        nested_right(recording.spans.spans(location))
+        found = tree(recording, location)
+        assert [depth for _, depth, _ in found] == [0, 1] * (len(found) // 2)
+
+
+def test_a_thousand_tasks(folder):
+    async def work(number):
+        with region("outer"):
+            await asyncio.sleep(0.001 * (number % 7))
+            with region("inner"):
+                await asyncio.sleep(0.001 * (number % 3))
+
+    async def main():
+        await asyncio.gather(*(work(i) for i in range(1000)))
+        with region("alone"):
+            pass
+
+    asyncio.run(main())
+    recording = collected(folder)
+    rows = [row for location in recording.spans.locations() for row in tree(recording, location)]
+    assert rows.count(("outer", 0, False)) == 1000
+    assert rows.count(("inner", 1, False)) == 1000
+    assert len(rows) == 2001
+    for location in recording.spans.locations():
+        nested_right(recording.spans.spans(location))
+    assert not recording.problems
+
+
+def test_tasks_one_after_the_other_share_a_lane(folder):
+    async def work():
+        with region("step"):
+            await asyncio.sleep(0)
+
+    async def main():
+        for _ in range(100):
+            await asyncio.create_task(work())
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    recording = collected(folder)
+    assert len(recording.spans.locations()) <= 2
+    assert sum(len(recording.spans.spans(i)) for i in recording.spans.locations()) == 100
+
+
+def test_a_cancelled_task_closes_its_region(folder):
+    async def work():
+        with region("cancelled"):
+            await asyncio.sleep(60)
+
+    async def main():
+        task = asyncio.create_task(work())
+        await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+    assert not collected(folder).problems
+
+
+def test_fork(folder):
+    with region("parent"):
+        child = os.fork()
+        if child == 0:
+            with region("child"):
+                pass
+            os._exit(0)
+        os.waitpid(child, 0)
+    recording = collected(folder)
+    assert sorted(recording.processes.id.tolist()) == sorted([os.getpid(), child])
+    assert sorted(tree(recording, i)[0][0] for i in recording.spans.locations()) == ["child", "parent"]
+    assert not recording.problems
+
+
+def run_program(folder, code, **options):
+    environment = {**os.environ, regions.FOLDER: str(folder)}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, **options)
+
+
+def test_another_process_and_a_spawned_worker(tmp_path):
+    code = (
+        "import multiprocessing, wattribute\n"
+        "def work(i):\n"
+        "    with wattribute.region('worker'): return i\n"
+        "if __name__ == '__main__':\n"
+        "    with wattribute.region('main'):\n"
+        "        with multiprocessing.get_context('spawn').Pool(2) as pool: assert pool.map(work, range(2)) == [0, 1]\n"
+    )
+    script = tmp_path / "program.py"
+    script.write_text(code)
+    environment = {**os.environ, regions.FOLDER: str(tmp_path)}
+    subprocess.run([sys.executable, str(script)], env=environment, check=True)
+    recording = collected(tmp_path)
+    names = [recording.frames.name[f] for i in recording.spans.locations() for f in recording.spans.spans(i).frame]
+    assert sorted(names) == ["main", "worker", "worker"]
+    assert recording.processes.name[0].startswith("program.py [")
+
+
+def test_a_killed_process_loses_nothing(tmp_path):
+    code = "import os, time, wattribute\nwith wattribute.region('done'): pass\n"
+    code += "with wattribute.region('open'):\n    print('now', flush=True)\n    time.sleep(60)\n"
+    with run_program(tmp_path, code, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"now\n"
+        child.send_signal(signal.SIGKILL)
+    end_ns = time.monotonic_ns()
+    recording = region_files.join(Recording(clock=Clock(length_ticks=end_ns)), tmp_path)
+    assert tree(recording, 0) == [("done", 0, False), ("open", 0, False)]
+    assert recording.spans.spans(0).end[1] == end_ns
+    assert "1 regions were still open" in recording.problems[0].message
+
+
+def test_no_room_does_not_stop_the_program(tmp_path):
+    code = (
+        "import resource, wattribute\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "for i in range(10):\n    with wattribute.region('x'): pass\n"
+        "print('finished')"
+    )
+    with run_program(tmp_path, code, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        out, error = child.communicate()
+    assert (out, error, child.returncode) == (b"finished\n", b"", 0)
+    recording = collected(tmp_path)
+    assert "could not record its regions" in recording.problems[0].message
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    code = "import wattribute\nwith wattribute.region('x'): print('fine')"
+    with run_program(tmp_path / "none", code, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.communicate() == (b"fine\n", b"")
+
+
+def test_stopping_inside_a_region(tmp_path):
+    regions.start(str(tmp_path))
+    with region("cut"):
+        regions.stop()
+    assert regions.FOLDER not in os.environ
+    assert collected(tmp_path).problems[0].kind == "regions"
+
+
+def test_what_cannot_be_a_region():
+    with pytest.raises(OptionError, match="needs a name"):
+        region(7)
+    with pytest.raises(OptionError, match="not classes"):
+        region(type("C", (), {}))
+
+
+def test_a_hostile_name_survives(folder):
+    name = '<script>"\\\n\x00\ud800[bold]'
+    with region(name):
+        pass
+    assert collected(folder).frames.name == (name,)
+
+
+def test_importing_region_loads_no_numpy():
+    code = "import sys, wattribute; wattribute.region; print([m for m in ('numpy', 'asyncio') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -93,7 +93,7 @@ class EventFile:
     def __init__(self, path: Path, chunk: int) -> None:
         self.count = 0
         self.last_time = 0
-        self._file = path.open("wb")
+        self._path = path
         self._times: list[int] = []
         self._bodies: list[bytes] = []
         self._chunk = np.zeros(chunk, np.uint8)
@@ -113,7 +113,6 @@ class EventFile:
     def close(self) -> None:
         self._flush()
         self._end_chunk(len(_END))
-        self._file.close()
 
     def _flush(self) -> None:
         if self._times:
@@ -130,7 +129,8 @@ class EventFile:
         """Write the chunk; ``ending`` bytes of the end-of-file mark make it the last, which is written short."""
         self._chunk[:HEADER] = np.frombuffer(header(self._first, self.count), np.uint8)
         self._chunk[self._at : self._at + ending] = np.frombuffer(_END[:ending], np.uint8)
-        self._file.write(self._chunk[: self._at + ending].tobytes() if ending else self._chunk.tobytes())
+        with self._path.open("ab") as file:  # not held open: there may be thousands of locations
+            file.write((self._chunk[: self._at + ending] if ending else self._chunk).tobytes())
         self._start_chunk()
 
     def _pack(self, times: npt.NDArray[np.uint64], blob: Bytes, lengths: npt.NDArray[np.int64]) -> None:

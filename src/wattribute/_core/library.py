@@ -1,11 +1,11 @@
-"""The compiled core as ctypes sees it: the structures of ``wattribute.h``, and columns as NumPy arrays without a copy."""
+"""The compiled core as ctypes sees it: the structures of ``wattribute.h``, and its columns as arrays without a copy."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import sys
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint8, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +88,7 @@ def _load() -> ctypes.CDLL | None:
         library = ctypes.CDLL(str(path))
     except OSError:  # built for another machine
         return None
-    location, report, column = POINTER(Location), POINTER(Report), POINTER(Column)
-    fold = (POINTER(Curve), c_int64, POINTER(Keys), POINTER(Fold))
+    location, report = POINTER(Location), POINTER(Report)
     library.wat_read_events.argtypes = (location, POINTER(Events), POINTER(Metrics), report)
     library.wat_read_spans.argtypes = (location, c_int, c_int, POINTER(Spans), POINTER(Metrics), report)
     library.wat_free.argtypes = (c_void_p, c_int64)

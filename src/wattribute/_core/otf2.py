@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import reference_otf2
-from .library import LIBRARY, Column, Events, Location, Metrics, Report, Spans, address, array, contiguous
+from .library import LIBRARY, Events, Location, Metrics, Report, Spans, address, array, contiguous
 from .records import CODES, FIRST_KIND, KINDS, Columns, Files, Tables, status
 
 __all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "events", "fold"]

@@ -13,4 +13,6 @@ __all__ = ["busy", "fold", "in_use"]
 
 def in_use() -> str:
     """``"c"`` or ``"reference"``."""
-    return "reference"
+    from .library import LIBRARY
+
+    return "reference" if LIBRARY is None else "c"

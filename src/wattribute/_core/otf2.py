@@ -5,7 +5,108 @@ One call reads one location's files; it holds no lock and no Python object while
 
 from __future__ import annotations
 
-from .records import FIRST_KIND, KINDS, Files, Tables
-from .reference_otf2 import busy, decode, events, fold
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import reference_otf2
+from .library import LIBRARY, Events, Location, Metrics, Report, Spans, address, array, contiguous
+from .records import CODES, FIRST_KIND, KINDS, Columns, Files, Tables, status
 
 __all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "events", "fold"]
+
+_METRICS = (("time", "<i8"), ("id", "<u4"), ("n", "|u1"), ("type", "|u1"), ("bits", "<u8"))
+_SPANS = (("start", "<i8"), ("end", "<i8"), ("frame", "<i4"), ("parent", "<i8"), ("depth", "<i4"), ("resumed", "|b1"))
+_EVENTS = (("time", "<u8"), ("kind", "|u1"), ("ref", "<u8"))
+_NO_TABLES = Tables(*(np.empty(0, np.int32),) * 3, np.empty(0, np.uint8))
+
+
+def events(files: Files) -> Columns:
+    """Every event record: corrected absolute time, kind, and what it refers to (region, metric or context, global)."""
+    if LIBRARY is None:
+        return reference_otf2.events(files)
+    out, metrics, report = Events(), Metrics(), Report()
+    location, _alive = _location(files, _NO_TABLES)
+    LIBRARY.wat_read_events(location, out, metrics, report)
+    columns = _take(out, _EVENTS) | _take(metrics, _METRICS, "metric_")
+    columns["metric_time"] = columns["metric_time"].view(np.uint64)
+    told = _told(files, report)
+    return columns | {"counts": told["counts"], "status": told["status"]}
+
+
+def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = True) -> Columns:
+    """Spans in the order they were entered, metric events as they come, and all that was odd."""
+    if LIBRARY is None:
+        return reference_otf2.decode(files, tables, spans, metrics)
+    out, readings, report = Spans(), Metrics(), Report()
+    location, _alive = _location(files, tables)
+    LIBRARY.wat_read_spans(location, spans, metrics, out, readings, report)
+    return _take(out, _SPANS) | _take(readings, _METRICS, "metric_") | _told(files, report)
+
+
+def busy(files: Files, tables: Tables) -> Columns:
+    """When the location was inside a kept span, and what :func:`decode` says besides spans."""
+    return reference_otf2.busy(files, tables)
+
+
+def fold(files: Files, tables: Tables, curves: Sequence[Any], keys: Any) -> Columns:
+    """The location rolled up against curves, and what :func:`decode` says besides spans."""
+    return reference_otf2.fold(files, tables, curves, keys)
+
+
+def _location(files: Files, tables: Tables) -> tuple[Location, Any]:
+    """The C structure, and what must live as long as it is used."""
+    region = contiguous(tables.region, np.int32)
+    context_frame = contiguous(tables.context_frame, np.int32)
+    context_parent = contiguous(tables.context_parent, np.int32)
+    keep = contiguous(tables.keep, np.uint8)
+    metric = None if tables.metric is None else contiguous(tables.metric, np.uint8)
+    location = Location(
+        os.fsencode(files.evt),
+        os.fsencode(files.local),
+        files.evt_chunk,
+        files.def_chunk,
+        files.offset_ticks,
+        files.declared,
+        address(region),
+        len(region),
+        address(context_frame),
+        address(context_parent),
+        min(len(context_frame), len(context_parent)),
+        address(keep),
+        len(keep),
+        None if metric is None else address(metric),
+        0 if metric is None else len(metric),
+        tables.put,
+        tables.get,
+        tables.atomic,
+        tables.flush,
+        tables.off,
+    )
+    return location, (region, context_frame, context_parent, keep, metric)
+
+
+def _take(columns: ctypes.Structure, members: Sequence[tuple[str, str]], prefix: str = "") -> Columns:
+    return {prefix + name: array(getattr(columns, name), dtype) for name, dtype in members}
+
+
+def _told(files: Files, report: Report) -> Columns:
+    """What the report says, as the twin says it."""
+    code = CODES[report.code]
+    if code == "memory":
+        raise MemoryError(status(code, report.byte, 0, files.evt)["message"])
+    counts = np.frombuffer(report.counts, np.int64)
+    total = int(counts.sum())
+    return {
+        "counts": counts,
+        "program": tuple(report.program),
+        "nesting": np.array(
+            [report.orphans, report.repaired, report.unclosed, counts[FIRST_KIND + len(KINDS) :].sum()], np.int64
+        ),
+        "undefined": report.undefined,
+        "backward": report.backward,
+        "status": status(code, report.byte, total, files.local if report.in_local else files.evt),
+    }

@@ -35,7 +35,9 @@ SMALLEST_CHUNK = 32
 UNDEFINED = 0xFFFFFFFFFFFFFFFF
 REGION_MAP, METRIC_MAP, CONTEXT_MAP = 3, 5, 10
 
+# how a file can be, in the order of enum wat_code
 MESSAGES = {
+    "": "",
     "missing": "is not there",
     "permission": "may not be read by this user",
     "io": "cannot be read as a file",
@@ -46,6 +48,9 @@ MESSAGES = {
     "count": "holds another number of events than its own headers say",
     "memory": "needs more memory than there is",
 }
+
+
+CODES = list(MESSAGES)
 
 
 class Files(NamedTuple):

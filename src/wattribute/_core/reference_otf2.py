@@ -8,6 +8,7 @@ that names the first byte which could not be used.
 from __future__ import annotations
 
 import os
+import stat
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
@@ -46,9 +47,11 @@ class Damage(Exception):
 def load(path: str) -> bytes:
     """A whole file, or Damage."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
+            raise Damage("io", 0)
         with open(path, "rb") as file:
             content = file.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise Damage("missing", 0) from None
     except PermissionError:
         raise Damage("permission", 0) from None
@@ -164,7 +167,7 @@ class Local:
     def __init__(self, path: str, chunk: int) -> None:
         self.maps: dict[int, dict[int, int]] = {}
         self._offsets: list[tuple[int, int]] = []
-        if path and os.path.lexists(path):
+        if path and os.path.exists(path):
             self._read(load(path), chunk)
         pairs = zip(self._offsets, self._offsets[1:], strict=False)
         self._pieces = [

@@ -1,0 +1,131 @@
+"""The compiled core as ctypes sees it: the structures of ``wattribute.h``, and its columns as arrays without a copy."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Location(ctypes.Structure):
+    _fields_ = (
+        *((name, c_char_p) for name in ("evt", "local")),
+        *((name, c_uint64) for name in ("evt_chunk", "def_chunk", "offset_ticks", "declared")),
+        ("region", c_void_p),
+        ("regions", c_int64),
+        ("context_frame", c_void_p),
+        ("context_parent", c_void_p),
+        ("contexts", c_int64),
+        ("keep", c_void_p),
+        ("frames", c_int64),
+        ("metric", c_void_p),
+        ("metrics", c_int64),
+        *((name, c_int32) for name in ("put", "get", "atomic", "flush", "off")),
+    )
+
+
+class Report(ctypes.Structure):
+    _fields_ = (
+        ("code", c_int32),
+        ("in_local", c_int32),
+        ("byte", c_uint64),
+        ("counts", c_int64 * 256),
+        ("program", c_int64 * 2),
+        *((name, c_int64) for name in ("orphans", "repaired", "unclosed", "undefined", "backward")),
+    )
+
+
+class Column(ctypes.Structure):
+    _fields_ = (("data", c_void_p), ("length", c_int64), ("bytes", c_int64))
+
+
+def _columns(name: str, members: str) -> type[ctypes.Structure]:
+    return type(name, (ctypes.Structure,), {"_fields_": [(member, Column) for member in members.split()]})
+
+
+Spans = _columns("Spans", "start end frame parent depth resumed")
+Metrics = _columns("Metrics", "time id n type bits")
+Events = _columns("Events", "time kind ref")
+Fold = _columns(
+    "Fold",
+    "calls self_ticks total_ticks self_covered total_covered self_value total_value "
+    "self_low self_high total_low total_high path_frame path_parent",
+)
+
+
+class Curve(ctypes.Structure):
+    _fields_ = (
+        ("times", c_void_p),
+        ("values", c_void_p),
+        ("knots", c_int64),
+        ("piece_start", c_void_p),
+        ("piece_end", c_void_p),
+        ("pieces", c_int64),
+        ("edges", c_void_p),
+        ("low", c_void_p),
+        ("high", c_void_p),
+        ("windows", c_int64),
+        ("latency", c_int64),
+    )
+
+
+class Keys(ctypes.Structure):
+    _fields_ = (("row", c_void_p), ("frames", c_int64), ("rows", c_int64), ("by_path", c_int32))
+
+
+def _load() -> ctypes.CDLL | None:
+    """The library beside this file; None if nothing was compiled, or the twin is asked for."""
+    path = Path(__file__).with_name("libwattribute" + (".dylib" if sys.platform == "darwin" else ".so"))
+    if os.environ.get("WATTRIBUTE_CORE") == "reference" or not path.exists():
+        return None
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError:  # built for another machine
+        return None
+    location, report = POINTER(Location), POINTER(Report)
+    library.wat_read_events.argtypes = (location, POINTER(Events), POINTER(Metrics), report)
+    library.wat_read_spans.argtypes = (location, c_int, c_int, POINTER(Spans), POINTER(Metrics), report)
+    library.wat_free.argtypes = (c_void_p, c_int64)
+    library.wat_free.restype = None
+    return library
+
+
+LIBRARY = _load()
+
+
+class Owner:
+    """Memory of the core under a NumPy array: given back when the last view of it is gone."""
+
+    __slots__ = ("__array_interface__", "_bytes", "_data", "_free")
+
+    def __init__(self, column: Any, dtype: str) -> None:
+        assert LIBRARY is not None
+        self._data, self._bytes, self._free = column.data, column.bytes, LIBRARY.wat_free
+        shape = (column.length,)
+        self.__array_interface__ = {"shape": shape, "typestr": dtype, "data": (self._data, False), "version": 3}
+
+    def __del__(self) -> None:
+        self._free(self._data, self._bytes)
+
+
+def array(column: Any, dtype: str) -> npt.NDArray[Any]:
+    """A column the core has allocated, as an array (``dtype`` as in ``"<i8"``)."""
+    if column.data is None:
+        return np.empty(0, dtype)
+    return np.asarray(Owner(column, dtype))
+
+
+def address(values: npt.NDArray[Any]) -> int:
+    """Where an array's first element is; the caller keeps the array alive."""
+    return int(values.__array_interface__["data"][0])
+
+
+def contiguous(values: Any, dtype: Any) -> npt.NDArray[Any]:
+    """As C wants it: no copy where it is so already."""
+    return np.ascontiguousarray(values, dtype)

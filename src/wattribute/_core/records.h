@@ -1,0 +1,34 @@
+/* Event records: their kinds, and an event as a sink sees it. */
+#ifndef WAT_RECORDS_H
+#define WAT_RECORDS_H
+
+#include "input.h"
+
+enum {
+    TIMESTAMP = 5, ATTRIBUTES = 6, FIRST_KIND = 10, BUFFER_FLUSH = 10, MEASUREMENT_ON_OFF = 11, ENTER = 12, LEAVE = 13,
+    METRIC = 31, RMA_PUT = 46, RMA_GET = 47, RMA_ATOMIC = 48, RMA_OP_COMPLETE_BLOCKING = 49,
+    RMA_OP_COMPLETE_NON_BLOCKING = 50, RMA_OP_COMPLETE_REMOTE = 52, THREAD_TASK_SWITCH = 60, THREAD_TASK_COMPLETE = 61,
+    CALLING_CONTEXT_ENTER = 66, CALLING_CONTEXT_LEAVE = 67, CALLING_CONTEXT_SAMPLE = 68, PROGRAM_BEGIN = 83,
+    PROGRAM_END = 84
+};
+
+struct event {
+    unsigned kind;
+    int64_t time;
+    const uint8_t *at, *end; /* payload */
+};
+
+/* The first `count` compressed integers of a payload, `plain` of them (0: none) followed by a byte to skip. */
+static inline int fields(const struct event *event, int count, int plain, uint64_t *values)
+{
+    const uint8_t *at = event->at;
+    for (int i = 0; i < count; i++) {
+        at = compressed(at, event->end, &values[i]);
+        if (!at)
+            return WAT_CORRUPT;
+        at += i + 1 == plain;
+    }
+    return WAT_OK;
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* Events → span columns and metric columns. */
+#include "columns.h"
+#include "metrics.h"
+#include "nesting.h"
+#include "records.h"
+
+struct sink {
+    struct nesting nesting;
+    int metrics_wanted;
+    int64_t spans, room; /* rows used, rows there is memory for */
+    int64_t *start, *end, *parent;
+    int32_t *frame, *depth;
+    uint8_t *resumed;
+    struct wat_column open; /* rows of the open spans, innermost last */
+    struct wat_spans *out;
+    struct wat_metrics *metrics;
+};
+
+static int make_room(struct sink *sink, int64_t rows)
+{
+    struct wat_spans *out = sink->out;
+    if (column_resize(&out->start, rows * 8) || column_resize(&out->end, rows * 8)
+        || column_resize(&out->frame, rows * 4) || column_resize(&out->parent, rows * 8)
+        || column_resize(&out->depth, rows * 4) || column_resize(&out->resumed, rows))
+        return WAT_MEMORY;
+    sink->start = out->start.data, sink->end = out->end.data, sink->parent = out->parent.data;
+    sink->frame = out->frame.data, sink->depth = out->depth.data, sink->resumed = out->resumed.data;
+    sink->room = rows;
+    return WAT_OK;
+}
+
+static inline int open_span(struct sink *sink, int32_t frame, int resumed, int64_t time)
+{
+    int64_t row = sink->spans, depth = sink->open.length;
+    if (__builtin_expect(row == sink->room, 0) && make_room(sink, row + row / 2 + 64))
+        return WAT_MEMORY;
+    sink->start[row] = time;
+    sink->frame[row] = frame;
+    sink->parent[row] = depth ? COLUMN(sink->open, int64_t)[depth - 1] : -1;
+    sink->depth[row] = (int32_t)depth;
+    if (resumed) /* new memory is zero */
+        sink->resumed[row] = 1;
+    sink->spans++;
+    return COLUMN_ADD(sink->open, int64_t, row);
+}
+
+static inline void close_span(struct sink *sink, int64_t time)
+{
+    sink->end[COLUMN(sink->open, int64_t)[--sink->open.length]] = time;
+}
+
+static int on_metric(struct sink *sink, const struct event *event)
+{
+    const struct wat_location *location = sink->nesting.location;
+    uint64_t local_id;
+    if (!sink->metrics_wanted)
+        return WAT_OK;
+    if (!compressed(event->at, event->end, &local_id))
+        return WAT_CORRUPT;
+    uint32_t id = map_id(&sink->nesting.local->maps[METRIC_MAP], (uint32_t)local_id);
+    if (location->metric && (id >= location->metrics || !location->metric[id]))
+        return WAT_OK;
+    return metrics_add(sink->metrics, event, id);
+}
+
+#include "nest.h"
+#include "walk.h"
+
+static void finish(struct sink *sink)
+{
+    struct wat_spans *out = sink->out;
+    out->start.length = out->end.length = out->frame.length = out->parent.length = sink->spans;
+    out->depth.length = out->resumed.length = sink->spans;
+    column_trim(&out->start, 8), column_trim(&out->end, 8), column_trim(&out->frame, 4);
+    column_trim(&out->parent, 8), column_trim(&out->depth, 4), column_trim(&out->resumed, 1);
+    metrics_trim(sink->metrics);
+    wat_free(sink->open.data, sink->open.bytes);
+}
+
+/* A guess at the number of spans, no more than the file can hold; an Enter and a Leave take four bytes at least. */
+static int64_t expected_spans(const struct walk *walk, uint64_t declared)
+{
+    uint64_t most = walk->chunks.file_bytes / 4;
+    return (int64_t)(declared / 2 < most ? declared / 2 : most) + 16;
+}
+
+int wat_read_spans(const struct wat_location *location, int spans, int metrics, struct wat_spans *out,
+                   struct wat_metrics *out_metrics, struct wat_report *report)
+{
+    struct walk walk;
+    struct sink sink = {.out = out, .metrics = out_metrics, .metrics_wanted = metrics};
+    memset(out, 0, sizeof *out);
+    memset(out_metrics, 0, sizeof *out_metrics);
+    if (walk_open(&walk, location, location->offset_ticks, report))
+        return report->code;
+    int code = nesting_open(&sink.nesting, location, &walk.local, report);
+    sink.nesting.off = !spans;
+    if (!code && spans)
+        code = make_room(&sink, expected_spans(&walk, location->declared));
+    if (code)
+        report->code = code;
+    else
+        walk_all(&walk, &sink, report);
+    if (report->code != WAT_MEMORY)
+        nesting_finish(&sink, &sink.nesting);
+    finish(&sink);
+    nesting_close(&sink.nesting);
+    walk_close(&walk);
+    return report->code;
+}

@@ -1,0 +1,103 @@
+/* The C core's face: plain pointers and lengths in, columns and a status out. No Python, no global state: any number of
+ * calls may run at once. _core/otf2.py and _core/kernels.py are the ctypes side; reference*.py say the same in Python. */
+#ifndef WATTRIBUTE_H
+#define WATTRIBUTE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WAT_API __attribute__((visibility("default")))
+
+/* in the order of records.CODES */
+enum wat_code {
+    WAT_OK, WAT_MISSING, WAT_PERMISSION, WAT_IO, WAT_EMPTY, WAT_ENDIAN, WAT_TRUNCATED, WAT_CORRUPT, WAT_COUNT,
+    WAT_MEMORY
+};
+
+/* one location's files and the look-up tables of records.Tables */
+struct wat_location {
+    const char *evt, *local;
+    uint64_t evt_chunk, def_chunk, offset_ticks, declared;
+    const int32_t *region;
+    int64_t regions;
+    const int32_t *context_frame, *context_parent;
+    int64_t contexts;
+    const uint8_t *keep;
+    int64_t frames;
+    const uint8_t *metric; /* NULL: keep all */
+    int64_t metrics;
+    int32_t put, get, atomic, flush, off;
+};
+
+/* what every reading of a location reports */
+struct wat_report {
+    int32_t code, in_local; /* in_local: the damage is in the .def file */
+    uint64_t byte;
+    int64_t counts[256];
+    int64_t program[2];
+    int64_t orphans, repaired, unclosed, undefined, backward;
+};
+
+/* memory that the caller gives back with wat_free */
+struct wat_column {
+    void *data;
+    int64_t length; /* elements */
+    int64_t bytes;  /* allocated */
+};
+
+struct wat_spans {
+    struct wat_column start, end, frame, parent, depth, resumed;
+};
+
+struct wat_metrics {
+    struct wat_column time, id, n, type, bits;
+};
+
+struct wat_events {
+    struct wat_column time, kind, ref;
+};
+
+/* model.Curve; edges == NULL: no bounds */
+struct wat_curve {
+    const int64_t *times;
+    const double *values;
+    int64_t knots;
+    const int64_t *piece_start, *piece_end;
+    int64_t pieces;
+    const int64_t *edges;
+    const double *low, *high;
+    int64_t windows, latency;
+};
+
+/* model.Keys */
+struct wat_keys {
+    const int32_t *row;
+    int64_t frames, rows;
+    int32_t by_path;
+};
+
+/* model.Fold: per row, or per (curve, row) row-major; bounds only if a curve has edges; paths only by path */
+struct wat_fold {
+    struct wat_column calls, self_ticks, total_ticks;
+    struct wat_column self_covered, total_covered, self_value, total_value;
+    struct wat_column self_low, self_high, total_low, total_high;
+    struct wat_column path_frame, path_parent;
+};
+
+WAT_API void wat_free(void *data, int64_t bytes);
+
+WAT_API int wat_read_events(const struct wat_location *, struct wat_events *, struct wat_metrics *, struct wat_report *);
+WAT_API int wat_read_spans(const struct wat_location *, int spans, int metrics, struct wat_spans *, struct wat_metrics *,
+                           struct wat_report *);
+WAT_API int wat_read_busy(const struct wat_location *, struct wat_column *start, struct wat_column *end,
+                          struct wat_report *);
+WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *, int64_t curves, const struct wat_keys *,
+                          struct wat_fold *, struct wat_report *);
+
+WAT_API int wat_busy(const int64_t *start, const int64_t *end, const int32_t *frame, int64_t n, const uint8_t *keep,
+                     int64_t frames, struct wat_column *out_start, struct wat_column *out_end);
+WAT_API int wat_fold(const int64_t *start, const int64_t *end, const int32_t *frame, const int64_t *parent,
+                     const uint8_t *resumed, int64_t n, const struct wat_curve *, int64_t curves,
+                     const struct wat_keys *, struct wat_fold *);
+
+#endif

@@ -1,0 +1,139 @@
+"""Write a small OTF2 trace of a made-up GPU cluster job whose true energy is known: `python make_trace.py FOLDER`.
+
+Two nodes, two ranks each, a GPU per rank. Every time step launches a stencil and a matrix product, then waits for its
+neighbours; rank 3 has more to do, so the others wait for it. GPU power follows what runs (idle 90 W), the energy
+counters are read every 10 ms, a package counter per node likewise.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wattribute.readers.otf2.writer import LocationWriter, Writer
+
+TICKS_PER_S = 1_000_000_000
+MS = TICKS_PER_S // 1000
+STEPS, RANKS_PER_NODE, NODES = 60, 2, 2
+READ_EVERY = 10 * MS
+LENGTH = 6_000 * MS
+IDLE_W, STENCIL_W, GEMM_W, COPY_W = 90.0, 310.0, 480.0, 140.0
+PACKAGE_W, BUSY_CORE_W = 80.0, 25.0
+STENCIL = "void stencil27<double, 256>(double*, double const*, Grid<3>, double)"
+GEMM = "Cijk_Ailk_Bljk_DB_MT128x128x16_SE_1LDSB0_APM1_ABV0_ACED0_AF0EM1_AF1EM1_AMAS3_ASAE01_ASCE01"
+
+
+@dataclass
+class Power:
+    """Watts over time, as pieces; its integral is the truth."""
+
+    base_w: float
+    pieces: list[tuple[int, int, float]] = field(default_factory=list)  # start, end, watts above base
+
+    def energy_uj(self, times: np.ndarray) -> np.ndarray:
+        total = times / TICKS_PER_S * self.base_w
+        for start, end, watts in self.pieces:
+            total += np.clip(times - start, 0, end - start) / TICKS_PER_S * watts
+        return np.rint(total * 1e6).astype(np.uint64)
+
+
+def write(folder: str) -> None:
+    """The whole job."""
+    with Writer(folder, ticks_per_s=TICKS_PER_S, length_ticks=LENGTH, creator="wattribute demo") as trace:
+        regions = {
+            name: trace.region(name, paradigm, role)
+            for name, paradigm, role in (
+                ("main", "compiler", "function"),
+                ("read_input", "compiler", "function"),
+                ("time_step", "compiler", "function"),
+                ("exchange_halo", "compiler", "function"),
+                ("hipLaunchKernel", "hip", "function"),
+                ("hipStreamSynchronize", "hip", "function"),
+                ("MPI_Waitall", "mpi", "point2point"),
+                ("MPI_Allreduce", "mpi", "coll_all2all"),
+                (STENCIL, "hip", "kernel"),
+                (GEMM, "hip", "kernel"),
+            )
+        }
+        machine = trace.node("demo cluster", "machine", domain="machine")
+        for number in range(NODES):
+            write_node(trace, regions, machine, number)
+
+
+def write_node(trace: Writer, regions: dict[str, int], machine: int, number: int) -> None:
+    host = trace.node(f"gpu{number + 1:02}", "node", machine, "shared_memory")
+    package = Power(PACKAGE_W)
+    metric_process = -1
+    gpus = []
+    for local in range(RANKS_PER_NODE):
+        rank = number * RANKS_PER_NODE + local
+        device = trace.node(
+            str(local),
+            "ROCm Device",
+            host,
+            "accelerator_device",
+            {"UUID": f"GPU-{rank:04x}", "PCI Bus ID": str(local + 2)},
+        )
+        process = trace.process(f"MPI Rank {rank}", host)
+        context = trace.process(f"HIP Context {local}", device, "accelerator", process)
+        metric_process = process if local == 0 else metric_process
+        gpu = Power(IDLE_W)
+        thread, stream = trace.location("Master thread", process), trace.location(f"HIP[{local}:0]", context, "gpu")
+        write_rank(thread, stream, regions, rank, gpu, package)
+        gpus.append(gpu)
+    for local, gpu in enumerate(gpus):
+        write_counter(trace, metric_process, host, f"rocm_smi:::energy_count:device={local}", gpu)
+    write_counter(trace, metric_process, host, "powercap:::ENERGY_UJ:ZONE0", package)
+
+
+def write_rank(
+    thread: LocationWriter, stream: LocationWriter, regions: dict[str, int], rank: int, gpu: Power, package: Power
+) -> None:
+    """One rank's life: read the input, then time steps that launch, synchronise and exchange."""
+    load = 1.3 if rank == 3 else 1.0
+    thread.enter(20 * MS, regions["main"])
+    thread.enter(25 * MS, regions["read_input"])
+    thread.leave(400 * MS, regions["read_input"])
+    package.pieces.append((25 * MS, 400 * MS, BUSY_CORE_W))
+    step = 88 * MS
+    for number in range(STEPS):
+        at = 420 * MS + number * step
+        stencil, gemm = int(28 * MS * load), int(22 * MS * load)
+        thread.enter(at, regions["time_step"])
+        now = at
+        for name, length, watts in ((STENCIL, stencil, STENCIL_W), (GEMM, gemm, GEMM_W)):
+            thread.enter(now, regions["hipLaunchKernel"])
+            thread.leave(now + MS // 2, regions["hipLaunchKernel"])
+            begin = now + MS // 2
+            stream.enter(begin, regions[name])
+            stream.leave(begin + length, regions[name])
+            gpu.pieces.append((begin, begin + length, watts - IDLE_W))
+            thread.enter(now + MS // 2, regions["hipStreamSynchronize"])
+            now = begin + length
+            thread.leave(now, regions["hipStreamSynchronize"])
+        thread.enter(now, regions["exchange_halo"])
+        thread.enter(now + MS, regions["MPI_Waitall"])
+        thread.leave(at + step - 4 * MS, regions["MPI_Waitall"])
+        thread.leave(at + step - 3 * MS, regions["exchange_halo"])
+        thread.enter(at + step - 3 * MS, regions["MPI_Allreduce"])
+        thread.leave(at + step - MS, regions["MPI_Allreduce"])
+        thread.leave(at + step - MS, regions["time_step"])
+        package.pieces.append((at, at + step - MS, BUSY_CORE_W))
+    thread.leave(5_900 * MS, regions["main"])
+
+
+def write_counter(trace: Writer, process: int, host: int, name: str, power: Power) -> None:
+    """An asynchronous energy counter, declared as real plug-ins do: without a unit."""
+    recorder = trace.location("", process, "metric")
+    of = trace.metric_class([trace.member(name)], recorder=recorder.number)
+    metric = trace.metric_instance(of, recorder.number, "node", host)
+    times = np.arange(0, LENGTH + 1, READ_EVERY)
+    recorder.readings(times, metric, power.energy_uj(times) + np.uint64(10**12))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python make_trace.py FOLDER (which must not exist)")
+    write(sys.argv[1])

@@ -40,9 +40,9 @@ class Edges(NamedTuple):
             return found
         assert self.width is not None
         if self.width.denominator == 1:
-            whole: Ints = number * self.width.numerator
-            return whole
-        return np.ceil(number * float(self.width)).astype(np.int64)
+            return np.asarray(number * self.width.numerator, np.int64)
+        whole: Ints = np.ceil(number * float(self.width)).astype(np.int64)
+        return whole
 
 
 class Sliced(NamedTuple):

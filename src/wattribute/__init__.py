@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .archive import load, save, scan
     from .carbon import emissions
+    from .engines import attribute
     from .errors import WattributeError
     from .model import Attribution, Recording
     from .readers import read
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attribution": "model",
+    "attribute": "engines",
     "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
@@ -39,6 +41,7 @@ __all__ = [
     "Recording",
     "WattributeError",
     "__version__",
+    "attribute",
     "emissions",
     "load",
     "read",

@@ -65,6 +65,32 @@ def fold(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
     return columns | {"paths": paths}
 
 
+def segments(spans: Any, row: Any) -> dict[str, tuple[Ints, Ints, Ints]]:
+    """A location as pieces of time (start, end, row), in the order they end: each row's own, and its activations.
+
+    ``self`` are those of the innermost span, ``total`` the outermost activations of a row, ``calls`` all calls.
+    """
+    tree = _tree(spans, np.asarray(row))
+    outer = _outermost(tree)
+    new = tree.ended[~tree.resumed[tree.ended]]
+    return {
+        "self": _innermost(tree),
+        "total": (tree.start[outer], tree.end[outer], tree.row[outer]),
+        "calls": (tree.start[new], tree.end[new], tree.row[new]),
+    }
+
+
+def rows(spans: Any, keys: Any) -> tuple[Ints, tuple[Ints, Ints] | None]:
+    """The row each span falls into (−1: none), and with ``by_path`` the paths as (frame, parent)."""
+    tree, paths = _tree(spans, np.asarray(keys.row)), None
+    if keys.by_path:
+        tree, paths = _by_path(tree)
+    found = np.full(len(spans.frame), -1, np.int64)
+    if len(found):
+        found[np.asarray(keys.row)[spans.frame] >= 0] = tree.row
+    return found, paths
+
+
 class _Tree(NamedTuple):
     """The kept spans in the order they began, with what nesting says about them."""
 
@@ -162,12 +188,12 @@ def _against(tree: _Tree, outer: Ints, curve: Any, rows: int) -> dict[str, Any]:
     inner = tree.ended[tree.parent[tree.ended] >= 0]
     below = np.bincount(tree.parent[inner], weights=total[inner], minlength=len(total)) if len(total) else total
     self_ = total - below
-    covered = _covered(curve.pieces, tree.end) - _covered(curve.pieces, tree.start)
+    inside = covered(curve.pieces, tree.end) - covered(curve.pieces, tree.start)
     return {
         "self_value": np.bincount(tree.row[tree.ended], weights=self_[tree.ended], minlength=rows),
         "total_value": np.bincount(tree.row[outer], weights=total[outer], minlength=rows),
-        "self_covered": _count(tree.row, covered - _children(tree, covered), rows),
-        "total_covered": _count(tree.row[outer], covered[outer], rows),
+        "self_covered": _count(tree.row, inside - _children(tree, inside), rows),
+        "total_covered": _count(tree.row[outer], inside[outer], rows),
     }
 
 
@@ -182,7 +208,7 @@ def evaluate(curve: Any, at: Ints) -> Floats:
     return np.where(at <= times[0], values[0], np.where(at >= times[-1], values[-1], found))
 
 
-def _covered(pieces: Any, at: Ints) -> Ints:
+def covered(pieces: Any, at: Ints) -> Ints:
     """Ticks inside the pieces before each moment."""
     if not len(pieces.start):
         return np.zeros(len(at), np.int64)

@@ -1,0 +1,160 @@
+"""What looks wrong with sensors: stale, dead, mirrored, nested, ended early, counter against power.
+
+``examine`` looks at all signals of a recording; ``info`` shows what it finds and ``attribute`` passes on what touches
+the chosen signals. Nothing here changes a number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model import Clock, Problem, Recording, Signal
+from .energy import Energy, energy, is_stale
+
+_EARLY_READINGS = 10  # missing at the end, in units of the signal's own spacing …
+_EARLY_PART = 0.05  # … and this part of the longest signal
+_DISAGREE = 0.10
+_PARTS = {
+    "node": {"psys", "cpu", "core", "igpu", "dram", "gpu", "hwmon"},
+    "psys": {"cpu", "core", "igpu", "dram"},
+    "cpu": {"core", "igpu"},
+}
+
+
+def contains(outer: str, inner: str) -> bool:
+    """Whether a device of one kind includes the energy of one of another kind on the same host."""
+    return inner in _PARTS.get(outer, ())
+
+
+@dataclass(frozen=True)
+class Check:
+    """A finding about one or two signals; ``ratio`` is integrated power over counter."""
+
+    kind: str  # "stale", "dead", "mirrored", "nested", "ended-early", "power-ratio"
+    message: str
+    signals: tuple[int, ...]  # rows of Recording.signals
+    ratio: float | None = None
+    warns: bool = True
+
+    def problem(self) -> Problem:
+        return Problem(self.kind, self.message)
+
+
+def examine(recording: Recording) -> list[Check]:
+    """All findings, in the order of the signals."""
+    signals = recording.signals
+    alone = [check for row in range(len(signals)) for check in _alone(signals, row, recording.clock)]
+    together = [*_mirrored(signals), *_nested(recording), *_power_ratios(recording)]
+    return sorted(alone + together, key=lambda check: check.signals)
+
+
+def _title(signal: Signal) -> str:
+    return f"{signal.name} on {signal.host}" if signal.host else signal.name
+
+
+def _alone(signals: Sequence[Signal], row: int, clock: Clock) -> list[Check]:
+    signal = signals[row]
+    found = []
+    if len(signal) >= 2 and signal.kind == "counter":
+        moved = signal.values[1:] != signal.values[:-1]
+        if not moved.any():
+            found.append(Check("dead", f"{_title(signal)}: the counter never moved", (row,)))
+        elif is_stale(signal, np.asarray(signal.times), signal.values):
+            spacing = float(np.median(np.diff(signal.times[1:][moved]))) / clock.ticks_per_s
+            found.append(
+                Check(
+                    "stale",
+                    f"{_title(signal)}: changes only every {spacing * 1e3:.3g} ms although read more often",
+                    (row,),
+                )
+            )
+    if len(signal) >= 2:
+        ends = max(int(s.times[-1]) for s in signals if len(s))
+        begins = min(int(s.times[0]) for s in signals if len(s))
+        short = ends - int(signal.times[-1])
+        if short > _EARLY_READINGS * np.median(np.diff(signal.times)) and short > _EARLY_PART * (ends - begins):
+            text = f"{_title(signal)}: ends {short / clock.ticks_per_s:.3g} s before the last reading of the recording"
+            found.append(Check("ended-early", text, (row,)))
+    return found
+
+
+def _mirrored(signals: Sequence[Signal]) -> list[Check]:
+    """Counters of one host whose increments are equal at every reading."""
+    by_shape: dict[tuple[str, str, int, bytes], list[int]] = defaultdict(list)
+    for row, signal in enumerate(signals):
+        if signal.kind == "counter" and len(signal) >= 3:
+            steps = np.diff(signal.values)
+            if steps.any():
+                by_shape[signal.host, signal.unit, len(signal), steps.tobytes()].append(row)
+    found = []
+    for rows in by_shape.values():
+        for row in rows[1:]:
+            first, other = signals[rows[0]], signals[row]
+            text = f"{_title(other)}: mirrors {first.name} (equal increments); count only one of them"
+            found.append(Check("mirrored", text, (rows[0], row)))
+    return found
+
+
+def _nested(recording: Recording) -> list[Check]:
+    """Devices of one host of which one contains the other."""
+    kinds = {(device.host, device.name): device.kind for device in recording.devices}
+    found = []
+    metered = [
+        (row, kinds.get((signal.host, signal.device), ""))
+        for row, signal in enumerate(recording.signals)
+        if signal.device and signal.unit in ("J", "W") and len(signal)
+    ]
+    seen: set[tuple[str, str, str]] = set()
+    for (outer, outer_kind), (inner, inner_kind) in ((a, b) for a in metered for b in metered):
+        a, b = recording.signals[outer], recording.signals[inner]
+        key = (a.host, a.device, b.device)
+        if a.host == b.host and contains(outer_kind, inner_kind) and key not in seen:
+            seen.add(key)
+            text = f"{a.device} on {a.host}: contains {b.device}; never add the two"
+            found.append(Check("nested", text, (outer, inner), warns=False))
+    return found
+
+
+def _power_ratios(recording: Recording) -> list[Check]:
+    """Integrated power over counted energy of the same device, in the time both cover."""
+    by_device: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for row, signal in enumerate(recording.signals):
+        if signal.device and len(signal) >= 2 and (signal.kind, signal.unit) in (("counter", "J"), ("gauge", "W")):
+            by_device[signal.host, signal.device][signal.kind].append(row)
+    found = []
+    for (host, device), kinds in by_device.items():
+        for counter in kinds["counter"]:
+            for gauge in kinds["gauge"]:
+                rows = (counter, gauge)
+                counted, integrated = (energy(recording.signals[row], recording.clock) for row in rows)
+                ratio = _ratio(counted, integrated)
+                if ratio is not None:
+                    text = f"{device} on {host}: integrated power is {ratio:.4f} of the counter"
+                    found.append(Check("power-ratio", text, rows, ratio, warns=abs(ratio - 1) > _DISAGREE))
+    return found
+
+
+def _ratio(counted: Energy, integrated: Energy) -> float | None:
+    if not len(counted.times) or not len(integrated.times):
+        return None
+    begin = max(int(counted.times[0]), int(integrated.times[0]))
+    end = min(int(counted.times[-1]), int(integrated.times[-1]))
+    if end <= begin:
+        return None
+    used, power = (float(np.diff(curve.at([begin, end]))[0]) for curve in (counted, integrated))
+    return power / used if used > 0 else None
+
+
+def concerning(checks: Sequence[Check], rows: Sequence[int]) -> list[Problem]:
+    """What warns about these signals; of a pair both have to be chosen, but for power against counter."""
+    chosen = set(rows)
+    return [
+        check.problem()
+        for check in checks
+        if check.warns
+        and (chosen.issuperset(check.signals) or (check.kind == "power-ratio" and chosen & {*check.signals}))
+    ]

@@ -1,0 +1,227 @@
+"""Which locations use which device, each answer with its reason.
+
+The user's word comes first (``overrides.py``), then what the source of the recording says (``Recording.topology``),
+then what can be inferred: an accelerator context stands below a device node with UUID and PCI address, knows the
+process that created it, and a metric's name holds the number of its device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..model import Device, Link, Recording, Signal
+from .overrides import Override
+
+_BOARD_OF_TWO = re.compile(r"MI250", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Die:
+    """An accelerator as the trace knows it: a device node with the contexts on it."""
+
+    index: int  # the number a metric would call it by
+    node: int
+    contexts: tuple[int, ...]
+    reason: str
+    uuid: str = ""
+    two_per_board: bool = False
+
+
+class Topology:
+    """The users of every device of a recording."""
+
+    def __init__(self, recording: Recording, overrides: Sequence[Override] = ()) -> None:
+        self.recording, self.overrides = recording, tuple(overrides)
+
+    def said(self, device: Device, signal: Signal | None = None) -> tuple[Link, ...]:
+        """What the user says of a device, else what the source of the recording does."""
+        for override in self.overrides:
+            found = override.locations(self.recording, device, signal)
+            if found is not None:
+                return (Link(device.host, device.name, tuple(sorted(found)), override.reason),)
+        of = (device.host, device.name)
+        return tuple(link for link in self.recording.topology if (link.host, link.device) == of)
+
+    def links(self, device: Device, signal: Signal | None = None) -> tuple[Link, ...]:
+        """Who uses a device: what was said, and for the kinds of location of which nothing was, what we infer."""
+        said = self.said(device, signal)
+        kinds = {self.recording.locations.kind[row] for link in said for row in link.locations}
+        if any(link.reason == override.reason for link in said for override in self.overrides):
+            return said  # the user's word is final
+        inferred = [
+            link
+            for kind, link in (("gpu", self._streams(device)), ("cpu", self._threads(device)))
+            if link is not None and kind not in kinds
+        ]
+        return (*said, *inferred)
+
+    def all_links(self) -> tuple[Link, ...]:
+        """Every device's links, for people."""
+        return tuple(link for device in self.recording.devices for link in self.links(device))
+
+    @cached_property
+    def _by_host(self) -> dict[tuple[str, str], list[int]]:
+        """(host, kind of location) → locations."""
+        rows: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for row, kind in enumerate(self.recording.locations.kind):
+            rows[self.recording.location_host(row), kind].append(row)
+        return rows
+
+    def _on(self, host: str, kind: str) -> list[int]:
+        """The locations of a kind on a host; a device that names no host is taken to be everybody's."""
+        if host:
+            return self._by_host.get((host, kind), [])
+        return sorted(row for (_, k), rows in self._by_host.items() if k == kind for row in rows)
+
+    def _streams(self, device: Device) -> Link | None:
+        if device.kind != "gpu":
+            rows = self._on(device.host, "gpu")
+            return self._link(device, rows, f"all streams of {device.host or 'the recording'}") if rows else None
+        dies = self._dies_of(device)
+        rows = [row for die in dies for row in self._streams_of(die)]
+        return self._link(device, rows, "; ".join(die.reason for die in dies)) if rows else None
+
+    def _threads(self, device: Device) -> Link | None:
+        where = device.host or "the recording"
+        everyone = self._on(device.host, "cpu")
+        if device.kind == "gpu":
+            owners = {
+                int(self.recording.processes.creator[context])
+                for die in self._dies_of(device)
+                for context in die.contexts
+            } - {-1}
+            rows = [row for row in everyone if int(self.recording.locations.process[row]) in owners]
+            if rows:
+                names = ", ".join(self.recording.processes.name[owner] for owner in sorted(owners))
+                return self._link(device, rows, f"threads of the processes that own a context on it: {names}")
+            return (
+                self._link(device, everyone, f"all threads of {where}: no process owns a context on it")
+                if everyone
+                else None
+            )
+        return self._link(device, everyone, f"all threads of {where}") if everyone else None
+
+    def _link(self, device: Device, rows: Sequence[int], reason: str) -> Link:
+        return Link(device.host, device.name, tuple(sorted(rows)), reason)
+
+    def _streams_of(self, die: Die) -> list[int]:
+        of = self.recording.locations
+        return [row for row in range(len(of)) if of.kind[row] == "gpu" and int(of.process[row]) in die.contexts]
+
+    def _dies_of(self, device: Device) -> list[Die]:
+        """The accelerators whose energy a GPU device meters."""
+        dies = self._dies.get(device.host, []) if device.host else [die for some in self._dies.values() for die in some]
+        uuid = device.properties.get("uuid", "")
+        same = [die for die in dies if uuid and die.uuid == uuid]
+        if same:
+            return same
+        index = device_index(device)
+        if index is None:
+            return dies if len(self._gpus(device.host)) == 1 else []
+        if device.name.startswith("accel") and any(die.two_per_board for die in dies):
+            return [die for die in dies if die.index // 2 == index]
+        if any(die.two_per_board for die in dies) or self._odd_ones_dead(device.host):
+            return [die for die in dies if die.index - die.index % 2 == index]
+        return [die for die in dies if die.index == index]
+
+    def _gpus(self, host: str) -> list[Device]:
+        return [device for device in self.recording.devices if device.kind == "gpu" and device.host == host]
+
+    def _odd_ones_dead(self, host: str) -> bool:
+        """Whether every odd GPU's counter stands still while an even one moves: one counter for two dies."""
+        moves: dict[int, bool] = {}
+        for signal in self.recording.signals:
+            if signal.host == host and signal.kind == "counter" and signal.unit == "J":
+                index = device_index(Device(signal.device, "gpu")) if signal.device.startswith("GPU") else None
+                if index is not None:
+                    moves[index] = moves.get(index, False) or bool((signal.values != signal.values[:1]).any())
+        odd = [moved for index, moved in moves.items() if index % 2]
+        return bool(odd) and not any(odd) and any(moves.values())
+
+    @cached_property
+    def _dies(self) -> dict[str, list[Die]]:
+        """host → its accelerators, numbered as metrics number them."""
+        contexts: dict[int, list[int]] = defaultdict(list)
+        processes = self.recording.processes
+        for row, kind in enumerate(processes.kind):
+            if kind == "accelerator":
+                contexts[int(processes.node[row])].append(row)
+        by_host: dict[str, list[int]] = defaultdict(list)
+        for node, rows in contexts.items():
+            by_host[self.recording.host(rows[0])].append(node)
+        return {host: self._numbered(nodes, contexts) for host, nodes in by_host.items()}
+
+    def _numbered(self, nodes: list[int], contexts: dict[int, list[int]]) -> list[Die]:
+        """Dies of one host. A node's name is its number unless PCI order contradicts it or names repeat."""
+        if all(self.recording.nodes.kind[node].lower() in ("node", "") for node in nodes) or -1 in nodes:
+            return self._by_context_name(nodes, contexts)
+        name = [self.recording.nodes.name[node] for node in nodes]
+        pci = [_pci(self.recording.nodes.properties[node]) for node in nodes]
+        by_pci = len(set(pci)) == len(pci) and () not in pci
+        if by_pci:
+            order = sorted(range(len(nodes)), key=lambda i: pci[i])
+        else:
+            order = list(range(len(nodes)))
+        numbers = [_number(text) for text in name]
+        rank = {which: place for place, which in enumerate(order)}
+        named = None not in numbers and len(set(numbers)) == len(numbers)
+        ordered = [numbers[i] for i in order]
+        trust_names = named and (not by_pci or ordered == sorted(ordered, key=lambda n: n or 0))
+        dies = []
+        for i, node in enumerate(nodes):
+            properties = self.recording.nodes.properties[node]
+            number = numbers[i] if trust_names else rank[i]
+            how = f"PCI bus {pci[i][1]}" if by_pci else "numbered as named"
+            two = bool(_BOARD_OF_TWO.search(properties.get("Device name", "")))
+            kind = self.recording.nodes.kind[node]
+            reason = f"{kind} {name[i]} ({how}{'; one counter for two dies' if two else ''})"
+            dies.append(Die(number or 0, node, tuple(contexts[node]), reason, properties.get("UUID", ""), two))
+        return sorted(dies, key=lambda die: die.index)
+
+    def _by_context_name(self, nodes: list[int], contexts: dict[int, list[int]]) -> list[Die]:
+        """Older traces have no device nodes: the number in a context's or stream's name has to do."""
+        by_number: dict[int, list[int]] = defaultdict(list)
+        for node in nodes:
+            for context in contexts[node]:
+                number = _number(self.recording.processes.name[context])
+                by_number[0 if number is None else number].append(context)
+        names = self.recording.processes.name
+        return [
+            Die(number, -1, tuple(rows), f"context {names[rows[0]]!r} says device {number}")
+            for number, rows in sorted(by_number.items())
+        ]
+
+
+def device_index(device: Device) -> int | None:
+    """The number at the end of a device's name."""
+    return _number(device.name)
+
+
+def _number(text: str) -> int | None:
+    found = re.search(r"(\d+)\s*$", text)
+    return int(found[1]) if found else None
+
+
+def _pci(properties: object) -> tuple[int, ...]:
+    """(domain, bus, device) as Score-P's properties or a plain ``pci`` tell them; () when they do not."""
+    get = properties.get  # type: ignore[attr-defined]
+    try:
+        if "PCI Bus ID" in properties:  # type: ignore[operator]
+            return tuple(int(get(f"PCI {part} ID", "0")) for part in ("Domain", "Bus", "Device"))
+        return tuple(int(part, 16) for part in re.split(r"[:.]", get("pci", ""))[:3] if part)
+    except ValueError:
+        return ()
+
+
+def users(recording: Recording, links: Sequence[Link], kinds: Sequence[str]) -> tuple[int, ...]:
+    """The locations of these kinds that may hold spans, ascending and without repeats."""
+    there = set(recording.spans.locations())
+    of = recording.locations.kind
+    rows = {row for link in links for row in link.locations if of[row] in kinds and row in there}
+    return tuple(int(row) for row in np.sort(np.fromiter(rows, np.int64, len(rows))))

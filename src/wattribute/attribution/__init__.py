@@ -1,0 +1,1 @@
+"""Joules → code: who used a device when (``select``, ``shares``), folded over spans (``join``), summed (``rollup``)."""

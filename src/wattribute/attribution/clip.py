@@ -1,0 +1,61 @@
+"""A part of the time: spans cut to [begin, end), those outside left out: what ``--from`` and ``--to`` mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import Curve, Fold, Intervals, Keys, Problem, Recording, Spans, SpanSource
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """A span source seen through a window of time."""
+
+    inner: SpanSource
+    begin: int
+    end: int
+
+    def locations(self) -> Sequence[int]:
+        return self.inner.locations()
+
+    def spans(self, location: int) -> Spans:
+        spans = self.inner.spans(location)
+        # a parent reaches at least as far as its children, so no child is kept without it
+        kept = (spans.start < self.end) & (spans.end > self.begin)
+        kept |= (spans.start == spans.end) & (spans.start >= self.begin) & (spans.start < self.end)
+        number = np.cumsum(kept) - 1
+        parent = spans.parent[kept]
+        return Spans(
+            np.maximum(spans.start[kept], self.begin),
+            np.minimum(spans.end[kept], self.end),
+            spans.frame[kept],
+            np.where(parent < 0, -1, number[parent]) if len(parent) else parent,
+            spans.depth[kept],
+            spans.resumed[kept],
+        )
+
+    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
+        from .. import _core
+
+        return Intervals(*_core.busy(self.spans(location), keep))
+
+    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+        from .. import _core
+
+        return Fold.of(_core.fold(self.spans(location), curves, keys))
+
+    def problems(self) -> Sequence[Problem]:
+        return self.inner.problems()
+
+
+def clipped(recording: Recording, begin: int | None, end: int | None) -> Recording:
+    """The recording between two moments; its signals are cut when they have become curves."""
+    if begin is None and end is None:
+        return recording
+    lowest, highest = np.iinfo(np.int64).min // 4, np.iinfo(np.int64).max // 4
+    source = Clipped(recording.spans, lowest if begin is None else begin, highest if end is None else end)
+    return replace(recording, spans=source)

@@ -1,0 +1,176 @@
+"""How a device's simultaneous users split it: E(t) and who was active when → S(t) for each user, and idle.
+
+Between two *knots* (readings, and moments at which a user starts or stops) nothing changes: who is active there, and
+what part of dE each active user gets, is one number per knot interval. Users with the same number at all times share
+one curve: under ``even`` all of them, under ``process`` those of one process, under ``load`` nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..alignment.energy import Energy
+from ..model import Curve, Intervals
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Load = Callable[[int, Ints], Floats]
+
+
+@dataclass(frozen=True)
+class Split:
+    """Each user's curve, and what nobody used (None: measured minus what the users get)."""
+
+    curves: Mapping[int, Curve]
+    idle: float | None
+
+
+def alone(energy: Energy, users: Sequence[int], bounds: bool) -> Split:
+    """One user: S is E itself; what it does not collect is idle."""
+    edges = energy.times if bounds and energy.bounded else None
+    low, high = (energy.least, energy.most) if edges is not None else (None, None)
+    curve = Curve(energy.times, energy.values, energy.pieces, edges, low, high, energy.latency_ticks)
+    return Split(dict.fromkeys(users, curve), None)
+
+
+class Knots:
+    """The moments between which nothing changes, and how many users of a set are active there."""
+
+    def __init__(self, energy: Energy, busy: Mapping[int, Intervals], more: Sequence[Ints] = ()) -> None:
+        first = int(energy.times[0]) - energy.latency_ticks
+        last = int(energy.times[-1])
+        changes = [column for pieces in busy.values() for column in (pieces.start, pieces.end)]
+        others = np.concatenate([*changes, *more, np.array([first], np.int64)])
+        others = others[(others >= first) & (others <= last)]
+        self.energy, self.busy = energy, busy
+        self.times = np.unique(np.concatenate([energy.times, others]))
+        self.lengths = np.diff(self.times)
+        self.rises = np.diff(energy.at(self.times))
+
+    def active(self, users: Sequence[int]) -> Ints:
+        """How many of these users are active in each interval."""
+        at = self.times[:-1]
+        starts = np.sort(np.concatenate([self.busy[user].start for user in users] or [np.empty(0, np.int64)]))
+        ends = np.sort(np.concatenate([self.busy[user].end for user in users] or [np.empty(0, np.int64)]))
+        count: Ints = np.searchsorted(starts, at, side="right") - np.searchsorted(ends, at, side="right")
+        return count
+
+    def per_reading(self, amounts: npt.NDArray[Any]) -> Floats:
+        """Sums of knot intervals over the intervals between readings."""
+        running = np.concatenate([[0.0], np.cumsum(amounts, dtype=np.float64)])
+        return np.diff(running[np.searchsorted(self.times, self.energy.times)])
+
+    def spread(self, per_reading: Floats) -> Floats:
+        """A number per reading interval as one per knot interval; 0 before the first reading."""
+        at = np.searchsorted(self.energy.times, self.times[:-1], side="right") - 1
+        found: Floats = np.where(at >= 0, per_reading[np.maximum(at, 0)], 0.0)
+        return found
+
+    def curve(self, rises: Floats, share: Floats, bounds: bool) -> Curve:
+        """S(t) from its rise per knot interval; bounds from the least and greatest share in each window."""
+        values = np.concatenate([[0.0], np.cumsum(rises)])
+        energy = self.energy
+        if not (bounds and energy.bounded):
+            return Curve(self.times, values, energy.pieces)
+        opens = np.searchsorted(self.times, energy.times[:-1] - energy.latency_ticks, side="right") - 1
+        closes = np.searchsorted(self.times, energy.times[1:], side="left")
+        pairs = np.stack([np.maximum(opens, 0), closes], axis=1).ravel()
+        padded = np.append(share, 0.0)  # so that a window may end with the last knot
+        greatest, least = (ufunc.reduceat(padded, pairs)[::2] for ufunc in (np.maximum, np.minimum))
+        return Curve(
+            self.times,
+            values,
+            energy.pieces,
+            energy.times,
+            energy.least * least,
+            energy.most * greatest,
+            energy.latency_ticks,
+        )
+
+
+def _inverse(count: npt.NDArray[Any]) -> Floats:
+    """1/n where n is not 0, else 0."""
+    found: Floats = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0)
+    return found
+
+
+def classes(users: Sequence[int], share: str, process: Callable[[int], int], method: str) -> dict[int, list[int]]:
+    """Users that share one curve."""
+    found: dict[int, list[int]] = {}
+    for user in users:
+        if share == "process":
+            name = process(user)
+        else:
+            name = user if share == "load" or (share == "full" and method == "window") else 0
+        found.setdefault(name, []).append(user)
+    return found
+
+
+def split(
+    energy: Energy,
+    busy: Mapping[int, Intervals],
+    share: str,
+    method: str = "linear",
+    process: Callable[[int], int] = lambda user: user,
+    load: Load | None = None,
+    bounds: bool = True,
+    load_times: Sequence[Ints] = (),
+) -> Split:
+    """The curves of several users under a share rule."""
+    knots = Knots(energy, busy, load_times)
+    users = list(busy)
+    together = classes(users, share, process, method)
+    anyone = knots.active(users)
+    parts = _parts(knots, together, share, load, anyone)
+    curves: dict[int, Curve] = {}
+    whole = np.diff(energy.values)
+    weights = _window_weights(knots, together, share) if method == "window" else {}
+    for name, members in together.items():
+        rises = knots.rises * parts[name]
+        if method == "window":
+            rises = knots.spread(whole * weights[name]) * knots.lengths * (knots.active(members) > 0)
+        curve = knots.curve(rises, parts[name], bounds)
+        curves |= dict.fromkeys(members, curve)
+    if method == "window":
+        idle = float(whole[knots.per_reading(anyone * knots.lengths) == 0].sum())
+    else:
+        idle = float(knots.rises[anyone == 0].sum())
+    return Split({user: curves[user] for user in users}, idle)
+
+
+def _parts(
+    knots: Knots, together: Mapping[int, list[int]], share: str, load: Load | None, anyone: Ints
+) -> dict[int, Floats]:
+    """For each class of users the part of dE that one active member gets, per knot interval."""
+    if share == "even":
+        return {0: _inverse(anyone)}
+    if share == "full":
+        return {name: np.where(knots.active(members) > 0, 1.0, 0.0) for name, members in together.items()}
+    if share == "process":
+        active = {name: knots.active(members) for name, members in together.items()}
+        processes = np.sum([count > 0 for count in active.values()], axis=0)
+        return {name: _inverse(processes * count) for name, count in active.items()}
+    assert load is not None
+    at = knots.times[:-1]
+    loads = {name: np.maximum(load(name, at), 0.0) * knots.active([name]) for name in together}
+    whole = np.sum(list(loads.values()), axis=0)
+    even = _inverse(anyone)  # nobody reports a load although somebody is active
+    parts = {name: np.divide(mine, whole, out=even.copy(), where=whole > 0) for name, mine in loads.items()}
+    return {name: part * knots.active([name]) for name, part in parts.items()}
+
+
+def _window_weights(knots: Knots, together: Mapping[int, list[int]], share: str) -> dict[int, Floats]:
+    """Per class and reading interval: the energy's part that one tick of busy time is worth."""
+    spent = {name: knots.per_reading(knots.active(members) * knots.lengths) for name, members in together.items()}
+    if share == "process":
+        held = {
+            name: knots.per_reading((knots.active(members) > 0) * knots.lengths) for name, members in together.items()
+        }
+        whole = np.sum(list(held.values()), axis=0)
+        return {name: held[name] * _inverse(whole) * _inverse(spent[name]) for name in together}
+    return {name: _inverse(spent[name]) for name in together}

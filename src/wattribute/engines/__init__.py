@@ -1,0 +1,151 @@
+"""Where attribution runs. ``attribute`` is the front door: it checks the question and hands the work to an engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingExtraError, OptionError
+from ..model import Attribution, Problem, Recording
+
+if TYPE_CHECKING:
+    from ..attribution.join import DeviceCurves, Plan
+
+ENGINES = ("local", "dask", "arkouda")
+_READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")
+
+
+def attribute(
+    source: Recording | str | os.PathLike[str],
+    *,
+    metric: str | None = None,
+    of: str | Sequence[str] | None = None,
+    by: str | Sequence[str] = ("device", "frame"),
+    method: str = "linear",
+    share: str = "even",
+    load: str | None = None,
+    integrate: str = "trapezoid",
+    bounds: bool = True,
+    statistics: bool = False,
+    topology: Any = None,
+    maps: Sequence[str] = (),
+    begin: float | str | None = None,
+    end: float | str | None = None,
+    spans: bool | str | os.PathLike[str] = False,
+    engine: str = "local",
+    threads: int | None = None,
+    **reading: Any,
+) -> Attribution:
+    """Whose joules: energy given to spans, with idle, bounds and books that balance.
+
+    ``source`` is a Recording or a path to read. ``topology`` is a TOML file or a function ``(signal, locations) ->
+    locations``; ``maps`` are texts ``"[HOST/]SIGNAL_RE -> NAME, NAME"``. ``begin`` and ``end`` are seconds since the
+    recording's start, or ISO 8601. ``spans=True`` gives one row per span; a path streams those rows to Parquet and
+    leaves the rolled-up rows in the result. Further keyword arguments (process, frame, exclude_frame, metric_kinds,
+    format) select what is read.
+    """
+    given = {name: value for name, value in locals().items() if name not in ("source", "reading", "spans")} | reading
+    recording, plan, groups, notes = _prepare(source, **given)
+    from ..attribution import rollup
+
+    runner = _engine(engine)
+    solved = runner.run(recording, plan, groups, threads)
+    devices, rows, told = rollup.tables(recording, plan, solved)
+    if spans is True:
+        rows = _all_spans(recording, plan, groups)
+    elif spans:
+        _stream(recording, plan, groups, os.fspath(spans))
+    problems = tuple(dict.fromkeys((*recording.problems, *plan.problems, *told, *notes)))
+    options = plan.options
+    return Attribution(recording, devices, rows, options.by, options.method, options.share, problems, given)
+
+
+def user_curves(source: Recording | str | os.PathLike[str], **given: Any) -> list[DeviceCurves]:
+    """Per (device, of) the device's joules(t) and each user's S(t), under the options of ``attribute``.
+
+    ``found.energy`` has times (ticks), values (joules, from 0) and pieces; ``found.split.curves[location]`` is the
+    Curve whose rise over a span is the span's total; ``found.source`` names device, signal, of and users.
+    """
+    recording, plan, groups, _ = _prepare(source, **given)
+    from ..attribution.join import curves
+
+    found = {row: curve for group in groups for row, curve in curves(recording, plan, group).items()}
+    return [found[row] for row in sorted(found)]
+
+
+def _prepare(
+    source: Recording | str | os.PathLike[str],
+    topology: Any = None,
+    maps: Sequence[str] = (),
+    begin: float | str | None = None,
+    end: float | str | None = None,
+    engine: str = "local",
+    threads: int | None = None,
+    **given: Any,
+) -> tuple[Recording, Plan, list[tuple[int, ...]], list[Problem]]:
+    from ..alignment import overrides, sanity
+    from ..attribution import join
+    from ..attribution.clip import clipped
+    from ..attribution.options import checked, moment
+
+    if engine not in ENGINES:
+        raise OptionError.unknown("engine", engine, ENGINES)
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads has to be at least 1, not {threads}")
+    reading = {name: given.pop(name) for name in _READING if name in given}
+    wrong = sorted(set(given) - set(checked.__code__.co_varnames[: checked.__code__.co_argcount]))
+    if wrong:
+        raise OptionError.unknown("option", wrong[0], (*checked.__annotations__, *_READING, "topology", "maps"))
+    options = checked(**given)
+    recording = _recording(source, reading)
+    first, last = moment(begin, recording.clock), moment(end, recording.clock)
+    if first is not None and last is not None and first >= last:
+        raise OptionError(f"the time from {begin} to {end} is empty")
+    recording = clipped(recording, first, last)
+    said = overrides.overrides(recording, topology, (maps,) if isinstance(maps, str) else maps)
+    plan = join.plan(recording, options, said, first, last)
+    notes = sanity.concerning(sanity.examine(recording), [source.row for source in plan.sources])
+    return recording, plan, join.groups(plan), notes
+
+
+def _recording(source: Recording | str | os.PathLike[str], reading: dict[str, Any]) -> Recording:
+    reading = {name: value for name, value in reading.items() if value not in (None, (), [])}
+    if isinstance(source, Recording):
+        if not reading:
+            return source
+        from ..model.select import select
+
+        late = sorted({"format", "metric_kinds"} & set(reading))
+        if late:
+            raise OptionError(f"{late[0]} decides how a file is read; give it to wattribute.read, or give a path here")
+        return select(source, **reading)
+    from ..readers import read
+
+    return read(source, **reading)
+
+
+def _engine(name: str) -> Any:
+    try:
+        return import_module(f".{name}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("wattribute"):
+            raise OptionError(f"engine {name!r} is not part of this version") from error
+        raise MissingExtraError(name, error.name or name) from error
+
+
+def _all_spans(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]]) -> Any:
+    import polars as pl
+
+    from ..attribution.rows import span_rows
+
+    return pl.concat(list(span_rows(recording, plan, groups)), how="diagonal_relaxed")
+
+
+def _stream(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]], path: str) -> None:
+    """Span rows to one Parquet file, a location at a time; the file appears when it is whole."""
+    from ..attribution.rows import span_rows
+    from ..attribution.stream import to_parquet
+
+    to_parquet(span_rows(recording, plan, groups), path)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .model import Attribution, Recording
     from .readers import read
     from .recorders.regions import region
+    from .views.description import describe
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ _HOME = {
     "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
+    "describe": "views.description",
     "emissions": "carbon",
     "read": "readers",
     "region": "recorders.regions",
@@ -39,6 +41,7 @@ __all__ = [
     "Recording",
     "WattributeError",
     "__version__",
+    "describe",
     "emissions",
     "load",
     "read",

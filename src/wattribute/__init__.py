@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .model import Attribution, Recording
     from .readers import read
     from .recorders.regions import region
+    from .views.description import describe
 
 __version__ = "0.1.0"
 
@@ -30,6 +31,7 @@ _HOME = {
     "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
+    "describe": "views.description",
     "emissions": "carbon",
     "read": "readers",
     "region": "recorders.regions",
@@ -42,6 +44,7 @@ __all__ = [
     "WattributeError",
     "__version__",
     "attribute",
+    "describe",
     "emissions",
     "load",
     "read",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,9 +12,9 @@ CALLS = 30_000  # enough for several chunks of 256 KiB
 READINGS = 50_000
 
 
-def rich(folder: Path, **options: Any) -> Path:
+def rich(folder: Path, calls: int = CALLS, readings: int = READINGS) -> Path:
     """Two ranks on two hosts, a stream with a kernel and a copy, id maps, clock offsets, metrics of every type."""
-    with Writer(folder, event_chunk=1 << 18, **options) as trace:
+    with Writer(folder, event_chunk=1 << 18) as trace:
         machine = trace.node("cluster", "machine")
         hosts = [trace.node(f"host{n}", "node", machine, "shared_memory") for n in range(2)]
         gpu = trace.node("0", "ROCm Device", hosts[0], "accelerator_device", {"PCI Bus ID": "2"})
@@ -37,8 +36,8 @@ def rich(folder: Path, **options: Any) -> Path:
 
         threads[0].enter(10, main)
         threads[0].metric(10, mixed, 5, 1.5, -7)
-        times = np.arange(20, 20 + 4 * CALLS, 2)
-        threads[0].calls(times, np.tile([True, False], CALLS), np.full(2 * CALLS, work))
+        times = np.arange(20, 20 + 4 * calls, 2)
+        threads[0].calls(times, np.tile([True, False], calls), np.full(2 * calls, work))
         threads[0].metric(200_000, mixed, 2**63, float("-inf"), 7)
         threads[0].leave(200_000, main)
 
@@ -54,6 +53,6 @@ def rich(folder: Path, **options: Any) -> Path:
         stream.leave(30, kernel)
         stream.event(40, "RmaPut", window, 0, 1024, 1)
         stream.event(50, "RmaOpCompleteBlocking", window, 1)
-        meter.readings(np.arange(READINGS) * 4, counter, np.arange(READINGS, dtype=np.uint64) ** 3)
+        meter.readings(np.arange(readings) * 4, counter, np.arange(readings, dtype=np.uint64) ** 3)
         trace.location("never used", ranks[1])
     return folder

@@ -24,7 +24,7 @@ def simple(shared):
 @pytest.fixture(scope="module")
 def frontier(shared):
     recording = wattribute.read(shared / "traces" / "frontier-hpl-partial")
-    recording.spans.count(recording.spans.locations())
+    recording.spans.count_events()
     return recording
 
 
@@ -58,7 +58,7 @@ def agrees(recording, facts):
 def test_simple_mi300(simple, oracles):
     facts = oracles["simple_mi300"]["facts"]
     agrees(simple, facts)
-    simple.spans.count(simple.spans.locations())
+    simple.spans.count_events()
     assert simple.spans.events == facts["event_kinds_readable"]
     assert not simple.missing
     assert len(simple.signals) == 30  # 29 members, "HIP Memory" recorded for each of two streams' contexts

@@ -13,7 +13,6 @@ never stop the rest: what is there is read, what is not is named.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -92,9 +91,10 @@ def _metric_locations(
 
     A node's energy is recorded by its first rank, so leaving that rank out must not leave the energy out.
     """
-    rows = set(range(len(recording.locations)))
+    rows, every = set(range(len(recording.locations))), selection.metric is None
     if known.recorders is not None:
-        rows &= {model.location_row[i] for i in known.recorders if i in model.location_row}
+        told = {model.location_row[i] for i in known.recorders if i in model.location_row}
+        rows = {row for row in rows if row in told or (every and recording.locations.kind[row] == "metric")}
     if selection.process is None:
         return rows
     processes = {recording.owner(row) for row in wanted} | {int(recording.locations.process[row]) for row in wanted}
@@ -168,7 +168,6 @@ def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: 
         {"id": i, "name": defined.text(name), "size": len(groups[group][3]) if group in groups else 0, "parent": parent}
         for i, name, group, parent, _ in defined.communicators
     ]
-    kinds = Counter(source.model.locations.kind)
     return {
         "name": folder.resolve().name,
         "source": str(anchor.path),
@@ -184,7 +183,7 @@ def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: 
             "properties": anchor.properties,
         },
         "frames": len(defined.regions),
-        "locations": dict(kinds),
+        "events": source.events,
         "communicators": communicators,
         "attributes": [defined.text(name) for _, name, _, _ in defined.attributes],
         "windows": [defined.text(name) for _, name, _, _ in defined.windows],

@@ -7,6 +7,7 @@ signal per (recording location, metric id, member). The scope of an instance tel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -201,5 +202,10 @@ def _host(metric: Metric, recording: Recording, model: Model, location: int) -> 
 def devices(found: Sequence[Signal], metrics: Metrics) -> tuple[Device, ...]:
     """The devices that signals name, each once per host."""
     kinds = {member.sensor.device: member.sensor.device_kind for member in metrics.members}
-    names = dict.fromkeys((signal.host, signal.device) for signal in found if signal.device)
-    return tuple(Device(device, kinds.get(device, "other"), host) for host, device in names)
+    names = {(signal.host, signal.device) for signal in found if signal.device}
+    return tuple(Device(name, kinds.get(name, "other"), host) for host, name in sorted(names, key=_natural))
+
+
+def _natural(where: tuple[str, str]) -> list[tuple[str, int]]:
+    """A key by which "GPU 2" comes before "GPU 10"."""
+    return [(word, int(number or 0)) for text in where for word, number in re.findall(r"(\D*)(\d*)", text)]

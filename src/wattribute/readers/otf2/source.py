@@ -7,7 +7,6 @@ one location; callers run them side by side on threads (the C core holds no lock
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ class Source:
     keep: npt.NDArray[np.bool_]  # frames that are wanted
     labels: Mapping[int, str]  # location row → "process, location" for messages
     skipped: frozenset[int] = frozenset()  # locations whose metric events nobody looked at
+    events: dict[str, int] = field(default_factory=dict)  # by kind, of the locations decoded so far
     _counts: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     _problems: dict[int, list[Problem]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -97,30 +97,15 @@ class Source:
         self.note(location, columns)
         return columns
 
-    def count(self, locations: Sequence[int], threads: int | None = None, progress: Any = None) -> None:
-        """Count the events of those locations that were not decoded yet."""
-        fresh = [row for row in locations if row not in self._counts]
+    def count_events(self, threads: int | None = None, progress: Any = None) -> dict[str, int]:
+        """Events by kind of all locations, after decoding those that were not decoded yet."""
+        fresh = [row for row in self.chosen if row not in self._counts]
 
         def one(row: int) -> None:
             self.note(row, core.decode(self.files(row), self.tables(row), metrics=False))
 
         self.each(fresh, one, threads, progress)
-
-    @property
-    def events(self) -> dict[str, int]:
-        """Events by kind, of the locations decoded so far."""
-        total: Counter[str] = Counter()
-        with self._lock:
-            counted = list(self._counts.values())
-        for counts in counted:
-            for kind in np.flatnonzero(counts):
-                total[_kind_name(int(kind))] += int(counts[kind])
-        return dict(sorted(total.items()))
-
-    def events_of(self, location: int) -> int:
-        """How many events a location held, if it was decoded; else what its definition declares."""
-        counts = self._counts.get(location)
-        return int(self.model.locations.events[location]) if counts is None else int(counts.sum())
+        return self.events
 
     def has_spans(self, location: int) -> bool:
         """Whether a location that was counted holds anything that makes spans."""
@@ -151,7 +136,11 @@ class Source:
             Problem(kind, f"{self.labels[location]}: {text}", location) for kind, text in self._odd(location, columns)
         ]
         with self._lock:
-            self._counts[location] = columns["counts"]
+            if location not in self._counts:
+                self._counts[location] = columns["counts"]
+                for kind in np.flatnonzero(columns["counts"]):
+                    name = _kind_name(int(kind))
+                    self.events[name] = self.events.get(name, 0) + int(columns["counts"][kind])
             known = self._problems.setdefault(location, [])
             known.extend(problem for problem in problems if problem not in known)
 

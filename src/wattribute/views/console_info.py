@@ -1,0 +1,126 @@
+"""``wattribute info`` in the terminal: a description as tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from .names import clean
+from .numbers import count, seconds, si
+
+_ROWS = 40  # of each table; JSON has them all
+
+
+def info_tables(about: dict[str, Any]) -> RenderableType:
+    """Head, what ran where, signals, events, and problems last, where they are seen."""
+    parts: list[RenderableType] = [_head(about), Text()]
+    parts += _titled("What ran where", _places(about))
+    parts += _titled("Signals", _signals(about["signals"]))
+    parts += _titled("Events", _events(about["events_by_kind"]))
+    parts += _titled("Score-P metrics", _plugins(about.get("plugins", ())))
+    parts += [_text(f"! {one['message']}", "yellow") for one in about["problems"][:_ROWS]]
+    if len(about["problems"]) > _ROWS:
+        parts.append(
+            Text(f"! … and {len(about['problems']) - _ROWS} more problems (--format json lists them)", "yellow")
+        )
+    return Group(*parts)
+
+
+def _head(about: dict[str, Any]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    kinds = Counter(place["kind"] for place in about["locations"])
+    otf2 = about.get("otf2")
+    made = f"OTF2 {otf2['version']} by {otf2['creator'] or 'an unknown tool'}" if otf2 else about["format"] or "–"
+    contexts = sum(process["kind"] == "accelerator" for process in about["processes"])
+    processes = f"{len(about['processes']) - contexts}" + (f", and {contexts} accelerator contexts" if contexts else "")
+    missing = sum(one["events"] for one in about["missing"])
+    lines = {
+        "recording": about["name"],
+        "format": made,
+        "time": seconds(about["seconds"]),
+        "hosts": f"{len(about['hosts'])}: {', '.join(about['hosts'][:8])}{' …' if len(about['hosts']) > 8 else ''}",
+        "processes": processes,
+        "locations": ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none",
+        "devices": ", ".join(dict.fromkeys(device["name"] for device in about["devices"])) or "none metered",
+        "frames": count(about["frames"]),
+        "events": count(about["events"])
+        + (f" read, {count(missing)} missing in {len(about['missing'])} locations" if missing else ""),
+        "core": about["core"],
+    }
+    for name, words in lines.items():
+        table.add_row(name, _text(words))
+    return table
+
+
+def _text(words: str, style: str = "") -> Text:
+    """A user's words: never markup, and no control characters, which would speak to the terminal."""
+    return Text(clean(words) if words else "", style)
+
+
+def _titled(title: str, table: Table | None) -> list[RenderableType]:
+    return [] if table is None else [Text(title, style="bold underline"), table, Text()]
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table | None:
+    """A plain table of the first rows; None when there are none."""
+    rows = list(rows)
+    if not rows:
+        return None
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows[:_ROWS]:
+        table.add_row(*(_text(cell) for cell in row))
+    if len(rows) > _ROWS:
+        table.add_row(Text(f"… and {len(rows) - _ROWS} more", style="dim"))
+    return table
+
+
+def _places(about: dict[str, Any]) -> Table | None:
+    columns = ("host", "process", "threads", "streams", "metrics", "created by")
+    rows = []
+    for process in about["processes"]:
+        held = process["locations"]
+        numbers = [str(held.get(kind, "")) for kind in ("cpu", "gpu", "metric")]
+        rows.append((process["host"], process["name"], *numbers, process["creator"] or ""))
+    return _table(columns, rows, right=("threads", "streams", "metrics"))
+
+
+def _signals(signals: Sequence[dict[str, Any]]) -> Table | None:
+    columns = ("signal", "kind", "unit", "device", "host", "readings", "interval")
+    rows = [
+        (
+            one["name"],
+            one["kind"],
+            one["unit"],
+            one["device"] or "–",
+            one["host"],
+            count(one["readings"]),
+            "–" if one["interval_ns"] is None else si(one["interval_ns"] / 1e9, "s"),
+        )
+        for one in signals
+    ]
+    return _table(columns, rows, right=("readings", "interval"))
+
+
+def _events(by_kind: dict[str, int]) -> Table | None:
+    ordered = sorted(by_kind.items(), key=lambda item: (-item[1], item[0]))
+    return _table(("kind", "events"), [(kind, count(number)) for kind, number in ordered], right=("events",))
+
+
+def _plugins(plugins: Sequence[dict[str, Any]]) -> Table | None:
+    def names(metrics: Sequence[str]) -> str:
+        return ", ".join(metrics[:4]) + (f" … {len(metrics)} in all" if len(metrics) > 4 else "")
+
+    rows = [
+        (one["name"], names(one["metrics"]), ", ".join(f"{k}={v}" for k, v in one["intervals"].items()) or "–")
+        for one in plugins
+    ]
+    return _table(("plug-in", "metrics", "intervals"), rows)

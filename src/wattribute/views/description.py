@@ -1,0 +1,113 @@
+"""What a recording holds, as plain values: the numbers behind ``wattribute info``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..model import Recording, Signal
+
+
+def describe(recording: Recording, threads: int | None = None, progress: Any = None) -> dict[str, Any]:
+    """What ran where, what was metered, and what is wrong; decodes what was not decoded yet to count its events."""
+    by_kind = _events(recording, threads, progress)
+    metadata = recording.metadata
+    return {
+        "name": metadata.get("name", ""),
+        "source": metadata.get("source", ""),
+        "format": metadata.get("format", ""),
+        "core": _core.in_use(),
+        "seconds": recording.clock.length_ticks / recording.clock.ticks_per_s,
+        "clock": asdict(recording.clock),
+        "events": sum(by_kind.values()),
+        "events_by_kind": by_kind,
+        "frames": metadata.get("frames", len(recording.frames)),
+        "hosts": list(recording.hosts()),
+        "processes": _processes(recording),
+        "locations": [_location(recording, row) for row in range(len(recording.locations))],
+        "devices": [asdict(device) for device in recording.devices],
+        "signals": [_signal(recording, signal) for signal in recording.signals],
+        "missing": [
+            {
+                "location": int(recording.locations.id[one.location]),
+                "process": _owner(recording, one.location),
+                "events": one.events,
+                "reason": one.reason,
+            }
+            for one in recording.missing
+        ],
+        "problems": [asdict(problem) for problem in recording.problems],
+        **{
+            key: metadata[key]
+            for key in ("otf2", "plugins", "scorep.cfg", "manifest", "communicators")
+            if key in metadata
+        },
+    }
+
+
+def _events(recording: Recording, threads: int | None, progress: Any) -> dict[str, int]:
+    """Events by kind as the source counts them; a recording without such counts has spans and readings."""
+    count = getattr(recording.spans, "count_events", None)
+    if count is not None:
+        return dict(count(threads, progress))
+    if recording.metadata.get("events"):
+        return dict(recording.metadata["events"])
+    rows = recording.spans.locations()
+    spans = sum(len(recording.spans.spans(row)) for row in rows)
+    return {"Span": spans, "Reading": sum(map(len, recording.signals))}
+
+
+def _owner(recording: Recording, location: int) -> str:
+    process = recording.owner(location)
+    return recording.processes.name[process] if process >= 0 else ""
+
+
+def _processes(recording: Recording) -> list[dict[str, Any]]:
+    processes, locations = recording.processes, recording.locations
+    held: dict[int, Counter[str]] = {}
+    for kind, process in zip(locations.kind, locations.process, strict=True):
+        held.setdefault(int(process), Counter())[kind] += 1
+    return [
+        {
+            "id": int(processes.id[row]),
+            "name": processes.name[row],
+            "kind": processes.kind[row],
+            "host": recording.host(row),
+            "creator": processes.name[processes.creator[row]] if processes.creator[row] >= 0 else None,
+            "locations": dict(held.get(row, {})),
+        }
+        for row in range(len(processes))
+    ]
+
+
+def _location(recording: Recording, row: int) -> dict[str, Any]:
+    locations = recording.locations
+    return {
+        "id": int(locations.id[row]),
+        "name": locations.name[row],
+        "kind": locations.kind[row],
+        "process": _owner(recording, row),
+        "host": recording.location_host(row),
+        "events": int(locations.events[row]),
+    }
+
+
+def _signal(recording: Recording, signal: Signal) -> dict[str, Any]:
+    interval_ns = None
+    if len(signal) > 1:
+        interval_ns = int(recording.clock.ns(int(np.median(np.diff(signal.times)))))
+    return {
+        "name": signal.name,
+        "kind": signal.kind,
+        "unit": signal.unit,
+        "device": signal.device,
+        "host": signal.host,
+        "readings": len(signal),
+        "interval_ns": interval_ns,
+        "location": int(recording.locations.id[signal.location]) if signal.location >= 0 else None,
+        "declared": dict(signal.declared),
+    }

@@ -1,0 +1,162 @@
+"""``wattribute info`` as its users run it."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import SimpleNamespace
+
+import pytest
+
+from wattribute.cli import main
+
+from ..readers.otf2.archives import rich
+
+CALLS, READINGS = 300, 500
+
+
+def run(*arguments):
+    """The command line in this process: exit code and what it printed."""
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    argv, sys.argv = sys.argv, ["wattribute", *map(str, arguments)]
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as left:
+        code = left.code or 0
+    finally:
+        sys.argv = argv
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def info(*arguments):
+    done = run("info", *arguments, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    folder = rich(tmp_path_factory.mktemp("info") / "rich", CALLS, READINGS)
+    (folder / "scorep.cfg").write_text(
+        "SCOREP_METRIC_PLUGINS='arocm_smi_plugin'\nSCOREP_METRIC_PLUGINS_SEP=','\n"
+        "SCOREP_METRIC_AROCM_SMI_PLUGIN='rocm_smi:::energy_count:device=0'\n"
+        "SCOREP_METRIC_AROCM_SMI_PLUGIN_INTERVAL_US=1000\nSCOREP_METRIC_PAPI='PAPI_TOT_INS'\nnot a setting\n"
+    )
+    return folder
+
+
+def test_json_has_the_promised_fields(archive):
+    about = info(archive)
+    assert about["events"] == sum(about["events_by_kind"].values()) == 2 * CALLS + READINGS + 12
+    assert about["frames"] == 3
+    assert about["hosts"] == ["host0", "host1"]
+    assert [(p["name"], p["host"]) for p in about["processes"]] == [
+        ("MPI Rank 0", "host0"),
+        ("MPI Rank 1", "host1"),
+        ("HIP Context 0", "host0"),
+    ]
+    assert [place["kind"] for place in about["locations"]] == ["cpu", "cpu", "gpu", "metric", "cpu"]
+    counter = about["signals"][-1]
+    assert {key: counter[key] for key in ("name", "kind", "unit", "device", "host", "readings", "interval_ns")} == {
+        "name": "A2rocm_smi:::energy_count:device=0",
+        "kind": "counter",
+        "unit": "J",
+        "device": "GPU 0",
+        "host": "host0",
+        "readings": READINGS,
+        "interval_ns": 4,
+    }
+    assert about["missing"] == []
+    assert [problem["kind"] for problem in about["problems"]] == ["declared"]
+    assert about["core"] in ("c", "reference")
+
+
+def test_settings_beside_the_trace_are_shown(archive):
+    about = info(archive)
+    assert about["plugins"] == [
+        {
+            "name": "arocm_smi_plugin",
+            "metrics": ["rocm_smi:::energy_count:device=0"],
+            "intervals": {"SCOREP_METRIC_AROCM_SMI_PLUGIN_INTERVAL_US": "1000"},
+        },
+        {"name": "papi", "metrics": ["PAPI_TOT_INS"], "intervals": {}},
+    ]
+    printed = run("info", archive).stdout
+    assert "arocm_smi_plugin" in printed
+    assert "INTERVAL_US=1000" in printed
+
+
+@pytest.mark.parametrize(
+    ("trace", "plugins", "metrics"),
+    [
+        ("simple-mi300", ["coretemp_plugin", "arocm_smi_plugin"], 28),
+        ("frontier-hpl-partial", ["arocm_smi_plugin"], 8),
+        ("ping-pong-papi", ["papi"], 3),
+        ("jacobi-mpi-omp-cuda", [], 0),
+    ],
+)
+def test_settings_of_real_traces(shared, trace, plugins, metrics):
+    from wattribute.readers.otf2 import scorep
+
+    found = scorep.beside(shared / "traces" / trace)
+    assert [plugin["name"] for plugin in found["plugins"]] == plugins
+    assert sum(len(plugin["metrics"]) for plugin in found["plugins"]) == metrics
+    assert ("SCOREP_ENABLE_TRACING" in found.get("manifest", [])) == (trace not in "jacobi-mpi-omp-cuda")
+
+
+def test_table_says_the_same(archive):
+    command = [sys.executable, "-m", "wattribute", "info", str(archive)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0
+    for word in ("host0", "MPI Rank 1", "HIP Context 0", "GPU 0", "energy_count", "4.00 ns", "RmaPut", "core", "! "):
+        assert word in done.stdout
+    assert "\x1b" not in done.stdout  # no colours into a pipe
+
+
+def test_missing_files_are_named_and_the_exit_code_is_0(archive, tmp_path):
+    folder = tmp_path / "cut"
+    shutil.copytree(archive, folder)
+    (folder / "traces" / "1.evt").unlink()
+    about = info(folder)
+    assert [(one["location"], one["process"], one["events"]) for one in about["missing"]] == [(1, "MPI Rank 1", 4)]
+    assert about["events"] == 2 * CALLS + READINGS + 8
+    [problem] = [one for one in about["problems"] if one["kind"] == "missing"]
+    assert str(folder / "traces" / "1.evt") in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["/nonexistent"], 1, "/nonexistent: no such file or folder"),
+        (["."], 1, "no reader knows this"),
+        (["{archive}", "--process", "("], 1, "not a regular expression"),
+        (["{archive}", "--metric-kind", "x=watt:W"], 1, "unknown metric kind 'watt'"),
+        (["{archive}", "--format", "jsn"], 2, "jsn"),
+    ],
+)
+def test_errors_are_one_line(archive, tmp_path, monkeypatch, arguments, code, says):
+    monkeypatch.chdir(tmp_path)
+    done = run("info", *(one.format(archive=archive) for one in arguments))
+    assert done.returncode == code
+    assert says in done.stderr
+    assert done.stdout == ""
+    if code == 1:
+        assert done.stderr.count("\n") == 1
+
+
+def test_hostile_names_are_text(tmp_path):
+    from wattribute.readers.otf2.writer import Writer
+
+    with Writer(tmp_path / "x") as trace:
+        host = trace.node("[bold]host[/nope]")
+        trace.location("[red]t", trace.process("[link=http://x]p\x1b[31m", host)).enter(
+            1, trace.region("<script>[/]alert(1)</script>")
+        )
+    done = run("info", tmp_path / "x")
+    assert done.returncode == 0
+    assert "[bold]host[/nope]" in done.stdout
+    assert "\x1b" not in done.stdout

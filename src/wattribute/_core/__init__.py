@@ -6,13 +6,16 @@ Kernels take arrays (or objects with array attributes) and return arrays; they k
 
 from __future__ import annotations
 
-from .reference import busy, fold
+from .library import LIBRARY
+
+if LIBRARY is None:
+    from .reference import busy, fold
+else:
+    from .kernels import busy, fold
 
 __all__ = ["busy", "fold", "in_use"]
 
 
 def in_use() -> str:
     """``"c"`` or ``"reference"``."""
-    from .library import LIBRARY
-
     return "reference" if LIBRARY is None else "c"

@@ -91,6 +91,12 @@ def _load() -> ctypes.CDLL | None:
     location, report = POINTER(Location), POINTER(Report)
     library.wat_read_events.argtypes = (location, POINTER(Events), POINTER(Metrics), report)
     library.wat_read_spans.argtypes = (location, c_int, c_int, POINTER(Spans), POINTER(Metrics), report)
+    fold = (POINTER(Curve), c_int64, POINTER(Keys), POINTER(Fold))
+    column = POINTER(Column)
+    library.wat_read_busy.argtypes = (location, column, column, report)
+    library.wat_read_fold.argtypes = (location, *fold, report)
+    library.wat_busy.argtypes = (c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_int64, column, column)
+    library.wat_fold.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, *fold)
     library.wat_free.argtypes = (c_void_p, c_int64)
     library.wat_free.restype = None
     return library

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import reference_otf2
-from .library import LIBRARY, Events, Location, Metrics, Report, Spans, address, array, contiguous
+from .kernels import fold_columns, fold_inputs
+from .library import LIBRARY, Column, Events, Fold, Location, Metrics, Report, Spans, address, array, contiguous
 from .records import CODES, FIRST_KIND, KINDS, Columns, Files, Tables, status
 
 __all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "events", "fold"]
@@ -49,12 +50,23 @@ def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = Tru
 
 def busy(files: Files, tables: Tables) -> Columns:
     """When the location was inside a kept span, and what :func:`decode` says besides spans."""
-    return reference_otf2.busy(files, tables)
+    if LIBRARY is None:
+        return reference_otf2.busy(files, tables)
+    start, end, report = Column(), Column(), Report()
+    location, _alive = _location(files, tables)
+    LIBRARY.wat_read_busy(location, start, end, report)
+    return {"start": array(start, "<i8"), "end": array(end, "<i8"), **_told(files, report)}
 
 
 def fold(files: Files, tables: Tables, curves: Sequence[Any], keys: Any) -> Columns:
     """The location rolled up against curves, and what :func:`decode` says besides spans."""
-    return reference_otf2.fold(files, tables, curves, keys)
+    if LIBRARY is None:
+        return reference_otf2.fold(files, tables, curves, keys)
+    out, report = Fold(), Report()
+    location, _alive = _location(files, tables)
+    inputs, _alive_too = fold_inputs(curves, keys)
+    LIBRARY.wat_read_fold(location, *inputs, out, report)
+    return fold_columns(out, len(curves), bool(keys.by_path)) | _told(files, report)
 
 
 def _location(files: Files, tables: Tables) -> tuple[Location, Any]:

@@ -1,0 +1,141 @@
+#include "cursor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How many of the ascending a[0 … n−1] are ≤ t: a search that starts at a guess and doubles its steps. */
+static int64_t hunt(const int64_t *a, int64_t n, int64_t guess, int64_t t)
+{
+    int64_t low = 0, high = n, step = 1; /* the answer is in low … high */
+    if (guess < n && a[guess] <= t) {
+        low = guess + 1;
+        while (low + step < n && a[low + step] <= t)
+            low += step + 1, step *= 2;
+        if (low + step < n)
+            high = low + step;
+    } else {
+        high = guess < n ? guess : n;
+        while (high - step > 0 && a[high - step] > t)
+            high -= step, step *= 2;
+        if (high - step > 0)
+            low = high - step;
+    }
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (a[middle] <= t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int64_t saturating_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
+/* Narrow the stretch to what lies in [from, until]. */
+static void narrow(int64_t *low, int64_t *high, int64_t from, int64_t until)
+{
+    if (from > *low)
+        *low = from;
+    if (until < *high)
+        *high = until;
+}
+
+static void seek_value(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
+{
+    const struct wat_curve *curve = c->curve;
+    const int64_t *x = curve->times;
+    const double *y = curve->values;
+    int64_t n = curve->knots, j;
+    c->slope = 0, c->x0 = t, c->y0 = n ? y[0] : 0;
+    if (n < 2)
+        return;
+    j = c->knot = hunt(x, n, c->knot, t);
+    narrow(low, high, j ? x[j - 1] : INT64_MIN, j < n ? x[j] - 1 : INT64_MAX);
+    if (j == n)
+        c->y0 = y[n - 1];
+    else if (j) {
+        c->slope = (y[j] - y[j - 1]) / (double)(int64_t)((uint64_t)x[j] - (uint64_t)x[j - 1]);
+        c->x0 = x[j - 1], c->y0 = y[j - 1];
+    }
+}
+
+static void seek_piece(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
+{
+    const int64_t *start = c->curve->piece_start, *end = c->curve->piece_end;
+    int64_t n = c->curve->pieces, k = c->piece = hunt(start, n, c->piece, t);
+    int64_t next = k < n ? start[k] - 1 : INT64_MAX;
+    c->covering = 0, c->covered_from = t, c->covered_base = c->before[k];
+    if (!k)
+        narrow(low, high, INT64_MIN, next);
+    else if (t >= end[k - 1])
+        narrow(low, high, end[k - 1], next);
+    else {
+        narrow(low, high, start[k - 1], end[k - 1] - 1);
+        c->covering = 1, c->covered_from = start[k - 1], c->covered_base = c->before[k - 1];
+    }
+}
+
+/* Window i opens after edges[i] − latency and closes at edges[i + 1]. */
+static void seek_windows(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
+{
+    const int64_t *edges = c->curve->edges, latency = c->curve->latency, n = c->curve->windows;
+    int64_t opened = hunt(edges, n, c->opened, saturating_add(t, latency - 1));
+    int64_t closed = hunt(edges + 1, n, c->closed, t);
+    narrow(low, high, opened ? saturating_add(edges[opened - 1], 1 - latency) : INT64_MIN,
+           opened < n ? saturating_add(edges[opened], -latency) : INT64_MAX);
+    narrow(low, high, closed ? edges[closed] : INT64_MIN, closed < n ? edges[closed + 1] - 1 : INT64_MAX);
+    c->opened = (int32_t)opened, c->closed = (int32_t)closed;
+}
+
+void cursor_seek(struct cursor *c, int64_t t)
+{
+    int64_t low = INT64_MIN, high = INT64_MAX;
+    seek_value(c, t, &low, &high);
+    seek_piece(c, t, &low, &high);
+    if (c->low)
+        seek_windows(c, t, &low, &high);
+    c->from = low;
+    c->width = (uint64_t)high - (uint64_t)low;
+}
+
+static double *running_sum(const double *values, int64_t n)
+{
+    double *sums = malloc((size_t)(n + 1) * sizeof *sums);
+    if (sums)
+        sums[0] = 0;
+    for (int64_t i = 0; sums && i < n; i++)
+        sums[i + 1] = i ? sums[i] + values[i] : values[i];
+    return sums;
+}
+
+int cursor_open(struct cursor *c, const struct wat_curve *curve)
+{
+    memset(c, 0, sizeof *c);
+    c->curve = curve;
+    c->before = malloc((size_t)(curve->pieces + 1) * sizeof *c->before);
+    if (!c->before)
+        return WAT_MEMORY;
+    c->before[0] = 0;
+    for (int64_t i = 0; i < curve->pieces; i++)
+        c->before[i + 1] = c->before[i] + (curve->piece_end[i] - curve->piece_start[i]);
+    if (curve->edges) {
+        c->low = running_sum(curve->low, curve->windows);
+        c->high = running_sum(curve->high, curve->windows);
+        if (!c->low || !c->high)
+            return WAT_MEMORY;
+    }
+    cursor_seek(c, 0);
+    return WAT_OK;
+}
+
+void cursor_close(struct cursor *c)
+{
+    free(c->low);
+    free(c->high);
+    free(c->before);
+}

@@ -1,0 +1,43 @@
+/* A curve read at one moment after the other: its value, the time it covers, and the windows of its bounds.
+ * Between two steps of any of these all is linear or constant, so a cursor keeps the stretch it stands in and looks
+ * further only when a moment falls outside. reference.py (evaluate, _covered, _windows) says the same in NumPy. */
+#ifndef WAT_CURSOR_H
+#define WAT_CURSOR_H
+
+#include "wattribute.h"
+
+struct cursor {
+    const struct wat_curve *curve;
+    double *low, *high; /* running sums of the windows' bounds, from 0; NULL without bounds */
+    int64_t *before;    /* covered ticks before each piece */
+    /* the stretch in use: moments from … from + width */
+    int64_t from;
+    uint64_t width;
+    double slope, y0;
+    int64_t x0, covered_base, covered_from, covering;
+    int64_t knot, piece;
+    /* at the last moment */
+    double value;
+    int64_t covered;
+    int32_t opened, closed;                /* windows that open before it, that close at it or before */
+    int32_t opened_earlier, closed_earlier; /* the same at the moment before */
+};
+
+int cursor_open(struct cursor *cursor, const struct wat_curve *curve);
+void cursor_close(struct cursor *cursor);
+
+/* Find the stretch of a moment. */
+void cursor_seek(struct cursor *cursor, int64_t time);
+
+static inline void cursor_move(struct cursor *cursor, int64_t time)
+{
+    cursor->opened_earlier = cursor->opened;
+    cursor->closed_earlier = cursor->closed;
+    if (__builtin_expect((uint64_t)time - (uint64_t)cursor->from > cursor->width, 0))
+        cursor_seek(cursor, time);
+    cursor->value = cursor->slope * (double)(int64_t)((uint64_t)time - (uint64_t)cursor->x0) + cursor->y0;
+    uint64_t inside = (uint64_t)time - (uint64_t)cursor->covered_from;
+    cursor->covered = (int64_t)((uint64_t)cursor->covered_base + (inside & (uint64_t)-cursor->covering));
+}
+
+#endif

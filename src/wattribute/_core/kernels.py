@@ -1,0 +1,100 @@
+"""``busy`` and ``fold`` over span columns in C; ``reference.py`` is their twin and says what they mean."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .library import LIBRARY, Column, Curve, Fold, Keys, address, array, contiguous
+
+_PER_ROW = ("calls", "self_ticks", "total_ticks")
+_PER_CURVE = (("self_covered", "<i8"), ("total_covered", "<i8"), ("self_value", "<f8"), ("total_value", "<f8"))
+_BOUNDS = ("self_low", "self_high", "total_low", "total_high")
+
+
+def busy(spans: Any, keep: Any = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """When the location was inside a kept span of positive length: starts and ends, touching intervals merged."""
+    assert LIBRARY is not None
+    start, end = contiguous(spans.start, np.int64), contiguous(spans.end, np.int64)
+    frame = contiguous(spans.frame, np.int32)
+    kept = None if keep is None else contiguous(keep, np.uint8)
+    out_start, out_end = Column(), Column()
+    code = LIBRARY.wat_busy(
+        address(start),
+        address(end),
+        address(frame),
+        len(start),
+        None if kept is None else address(kept),
+        0 if kept is None else len(kept),
+        out_start,
+        out_end,
+    )
+    found = array(out_start, "<i8"), array(out_end, "<i8")
+    _check(code)
+    return found
+
+
+def fold(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
+    """Roll one location up: the columns of ``model.Fold``, those per curve as arrays (curve, row)."""
+    assert LIBRARY is not None
+    columns = [contiguous(getattr(spans, name), np.int64) for name in ("start", "end", "parent")]
+    frame, resumed = contiguous(spans.frame, np.int32), contiguous(spans.resumed, np.uint8)
+    start, end, parent = map(address, columns)
+    out = Fold()
+    inputs, _alive = fold_inputs(curves, keys)
+    code = LIBRARY.wat_fold(start, end, address(frame), parent, address(resumed), len(frame), *inputs, out)
+    found = fold_columns(out, len(curves), bool(keys.by_path))
+    _check(code)
+    return found
+
+
+def fold_inputs(curves: Sequence[Any], keys: Any) -> tuple[tuple[Any, int, Keys], Any]:
+    """Curves, their number and keys as C takes them, and what must live as long as they are used."""
+    alive: list[Any] = []
+
+    def pointer(values: Any, dtype: Any) -> int:
+        alive.append(contiguous(values, dtype))
+        return address(alive[-1])
+
+    def of(curve: Any) -> Curve:
+        bounds: tuple[Any, ...] = (None, None, None, 0, 0)
+        if curve.edges is not None:
+            windows = max(len(curve.edges) - 1, 0)
+            low, high = pointer(curve.low, np.float64), pointer(curve.high, np.float64)
+            bounds = (pointer(curve.edges, np.int64), low, high, windows, curve.latency_ticks)
+        pieces = curve.pieces
+        return Curve(
+            pointer(curve.times, np.int64),
+            pointer(curve.values, np.float64),
+            len(curve.times),
+            pointer(pieces.start, np.int64),
+            pointer(pieces.end, np.int64),
+            len(pieces.start),
+            *bounds,
+        )
+
+    several = (Curve * max(len(curves), 1))(*map(of, curves))
+    row = pointer(keys.row, np.int32)
+    return (several, len(curves), Keys(row, len(keys.row), keys.rows, keys.by_path)), alive
+
+
+def fold_columns(out: Any, curves: int, by_path: bool) -> dict[str, Any]:
+    """What C folded, named and shaped as the twin has it."""
+    found: dict[str, Any] = {name: array(getattr(out, name), "<i8") for name in _PER_ROW}
+    shape = (curves, len(found["calls"]))
+    for name, dtype in _PER_CURVE:
+        found[name] = array(getattr(out, name), dtype).reshape(shape)
+    bounded = out.self_low.data is not None
+    for name in _BOUNDS:
+        found[name] = array(getattr(out, name), "<f8").reshape(shape) if bounded else None
+    found["paths"] = (array(out.path_frame, "<i8"), array(out.path_parent, "<i8")) if by_path else None
+    return found
+
+
+def _check(code: ctypes.c_int) -> None:
+    if code:
+        raise MemoryError("not enough memory to roll spans up")

@@ -11,7 +11,8 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 SOURCES = sorted(str(path) for path in Path("src/wattribute/_core").glob("*.c"))
-FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-fvisibility=hidden", "-Wall", "-Wextra"]
+FLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"]
+FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-fwrapv"]  # the bits of the NumPy twin
 
 
 class SharedLibrary(build_ext):

@@ -5,8 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
+
+# a busy machine must not fail a property; `WATTRIBUTE_EXAMPLES=1000 make test` looks harder
+settings.register_profile("ours", deadline=None, max_examples=int(os.environ.get("WATTRIBUTE_EXAMPLES", "50")))
+settings.load_profile("ours")
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.strategies import curves, nested_spans
 
+from tests.strategies import curves, nested_spans
 from wattribute._core import kernels, library, otf2, reference, reference_otf2
 from wattribute.model import Curve, Intervals, Keys
 

@@ -13,6 +13,7 @@ never stop the rest: what is there is read, what is not is named.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -117,16 +118,25 @@ def _missing(source: Source, rows: Sequence[int]) -> list[Missing]:
     found = []
     for row in rows:
         files = source.files(row)
-        try:
-            empty = os.stat(files.evt).st_size == 0
-            reason = (
-                "the file is empty" if empty else "" if os.access(files.evt, os.R_OK) else "no permission to read it"
-            )
-        except OSError as error:
-            reason = "the file is not there" if isinstance(error, FileNotFoundError) else str(error.strerror)
+        reason = _unreadable(files.evt)
         if reason and files.declared:
             found.append(Missing(row, files.declared, f"{files.evt}: {reason}"))
     return found
+
+
+def _unreadable(path: str) -> str:
+    """Why a file cannot be read, or nothing."""
+    try:
+        about = os.stat(path)
+    except FileNotFoundError:
+        return "the file is not there"
+    except OSError as error:
+        return f"{error.strerror}"
+    if not stat.S_ISREG(about.st_mode):
+        return "not a regular file"
+    if about.st_size == 0:
+        return "the file is empty"
+    return "" if os.access(path, os.R_OK) else "no permission to read it"
 
 
 def _missing_problems(missing: Sequence[Missing], labels: dict[int, str]) -> list[Problem]:

@@ -135,13 +135,12 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
 
 
 def _keep_last(found: Definitions, kind: int, path: Path) -> None:
-    """Rows are named by id, so an id that is defined twice counts once."""
-    unique = {record[0]: record for record in found.of(kind)}
-    if len(unique) < len(found.of(kind)):
-        twice = len(found.of(kind)) - len(unique)
-        found.problems.append(
-            Problem("definitions", f"{path}: {twice} records of type {kind} repeat an id; the last one counts")
-        )
+    """Rows are named by id, so an id that is defined twice counts once, and a record without one not at all."""
+    unique = {record[0]: record for record in found.of(kind) if record[0] >= 0}
+    left_out = len(found.of(kind)) - len(unique)
+    if left_out:
+        text = f"{path}: {left_out} records of type {kind} have no id or one that comes again; the last one counts"
+        found.problems.append(Problem("definitions", text))
         found.records[kind] = list(unique.values())
 
 

@@ -55,6 +55,8 @@ def _settings(text: str) -> dict[str, str]:
 
 
 def _text(path: Path) -> str:
+    if not path.is_file():  # a pipe would keep us waiting
+        return ""
     try:
         with path.open("rb") as file:
             return file.read(_LARGEST).decode("utf-8", "replace")

@@ -44,6 +44,7 @@ class Source:
     skipped: frozenset[int] = frozenset()  # locations whose metric events nobody looked at
     events: dict[str, int] = field(default_factory=dict)  # by kind, of the locations decoded so far
     _counts: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    _nested: set[int] = field(default_factory=set)  # locations whose events were nested into spans
     _problems: dict[int, list[Problem]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -94,17 +95,17 @@ class Source:
         """The metric events of a location as columns."""
         tables = self.tables(location)._replace(metric=wanted)
         columns: dict[str, Any] = core.decode(self.files(location), tables, spans=False)
-        self.note(location, columns)
+        self.note(location, columns, nested=False)
         return columns
 
     def count_events(self, threads: int | None = None, progress: Any = None) -> dict[str, int]:
         """Events by kind of all locations, after decoding those that were not decoded yet."""
-        fresh = [row for row in self.chosen if row not in self._counts]
+        fresh = [row for row in self.chosen if row not in self._nested]
 
-        def one(row: int) -> None:
-            self.note(row, core.decode(self.files(row), self.tables(row), metrics=False))
+        def nest(row: int) -> None:
+            self.busy(row)  # which keeps nothing of the size of the spans
 
-        self.each(fresh, one, threads, progress)
+        self.each(fresh, nest, threads, progress)
         return self.events
 
     def has_spans(self, location: int) -> bool:
@@ -130,12 +131,14 @@ class Source:
                     progress(done, whole)
         return {row: results[row] for row in sorted(results)}
 
-    def note(self, location: int, columns: Mapping[str, Any]) -> None:
+    def note(self, location: int, columns: Mapping[str, Any], nested: bool = True) -> None:
         """Remember how a location's files were; several decodings of one location tell the same."""
         problems = [
             Problem(kind, f"{self.labels[location]}: {text}", location) for kind, text in self._odd(location, columns)
         ]
         with self._lock:
+            if nested:
+                self._nested.add(location)
             if location not in self._counts:
                 self._counts[location] = columns["counts"]
                 for kind in np.flatnonzero(columns["counts"]):

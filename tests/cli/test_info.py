@@ -160,3 +160,12 @@ def test_hostile_names_are_text(tmp_path):
     assert done.returncode == 0
     assert "[bold]host[/nope]" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_signals_that_never_change_are_flagged(shared):
+    signals = info(shared / "traces" / "frontier-hpl-partial")["signals"]
+    constant = {signal["name"][-8:] for signal in signals if signal["constant"]}
+    assert constant == {"device=1", "device=3", "device=5", "device=7"}  # one counter per package of two dies
+    signals = {s["name"]: s["constant"] for s in info(shared / "traces" / "simple-mi300")["signals"]}
+    assert signals["A2rocm_smi:::memory_busy_percent:device=0"]
+    assert not signals["A2rocm_smi:::memory_busy_percent:device=1"]

@@ -40,9 +40,6 @@ def command(
 
         print(json.dumps(about, ensure_ascii=False, indent=1))
         return
-    from rich.console import Console
+    from ..views.console_info import show_info
 
-    from ..views.console_info import info_tables
-
-    console = Console()
-    console.print(info_tables(about), width=None if console.is_terminal else 160)
+    show_info(about)

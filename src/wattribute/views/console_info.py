@@ -6,14 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from .names import clean
 from .numbers import count, seconds, si
 
+_WIDTH = 160
 _ROWS = 40  # of each table; JSON has them all
+
+
+def show_info(about: dict[str, Any]) -> None:
+    """Print a description, as wide as the terminal; where there is none, wide enough."""
+    console = Console()
+    console = console if console.is_terminal else Console(width=_WIDTH)
+    console.print(info_tables(about))
 
 
 def info_tables(about: dict[str, Any]) -> RenderableType:
@@ -94,7 +102,7 @@ def _places(about: dict[str, Any]) -> Table | None:
 
 
 def _signals(signals: Sequence[dict[str, Any]]) -> Table | None:
-    columns = ("signal", "kind", "unit", "device", "host", "readings", "interval")
+    columns = ("signal", "kind", "unit", "device", "host", "readings", "interval", "")
     rows = [
         (
             one["name"],
@@ -104,6 +112,7 @@ def _signals(signals: Sequence[dict[str, Any]]) -> Table | None:
             one["host"],
             count(one["readings"]),
             "–" if one["interval_ns"] is None else si(one["interval_ns"] / 1e9, "s"),
+            "never changes" if one["constant"] else "",
         )
         for one in signals
     ]

@@ -108,6 +108,7 @@ def _signal(recording: Recording, signal: Signal) -> dict[str, Any]:
         "host": signal.host,
         "readings": len(signal),
         "interval_ns": interval_ns,
+        "constant": len(signal) > 1 and bool((signal.values == signal.values[0]).all()),
         "location": int(recording.locations.id[signal.location]) if signal.location >= 0 else None,
         "declared": dict(signal.declared),
     }

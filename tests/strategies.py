@@ -5,7 +5,20 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from wattribute.model import Curve, Intervals, Spans
+from wattribute.model import (
+    Clock,
+    Curve,
+    Device,
+    Frames,
+    Intervals,
+    Locations,
+    Nodes,
+    Processes,
+    Recording,
+    Signal,
+    Spans,
+    SpanTable,
+)
 
 
 def spans_of(rows):
@@ -65,3 +78,56 @@ def curves(draw, bounds=None):
     return Curve(
         times, values, pieces, times, high / draw(st.integers(1, 3)), high, draw(st.sampled_from([0, 1, 5, 30]))
     )
+
+
+@st.composite
+def recordings(draw, counter=True):
+    """A host with one to three processes, each with a few streams and threads, and one GPU with a counter.
+
+    Ticks are seconds. The counter tells a true curve whose rise in every tick is known (``truth``), perhaps late.
+    """
+    users = draw(st.integers(1, 5))
+    processes = draw(st.integers(1, 3))
+    rows = [(i, f"rank {i}", "process", 0) for i in range(processes)]
+    rows += [(10 + i, f"context {i}", "accelerator", 1, i) for i in range(processes)]
+    locations = [(i, f"stream {i}", "gpu", processes + draw(st.integers(0, processes - 1))) for i in range(users)]
+    columns = {i: draw(nested_spans()) for i in range(users)}
+    truth = np.array(draw(st.lists(st.sampled_from([0, 0, 1, 3, 50]), min_size=70, max_size=70)), np.int64)
+    latency = draw(st.sampled_from([0, 0, 0, 1, 4])) if counter else 0
+    signal, told = draw(_signals(truth, latency))
+    recording = Recording(
+        clock=Clock(ticks_per_s=1, length_ticks=60),
+        frames=Frames.of([(name, "hip", "kernel") for name in "abcd"]),
+        nodes=Nodes.of([(0, "n01", "node"), (1, "0", "GPU", 0)]),
+        processes=Processes.of(rows),
+        locations=Locations.of(locations),
+        spans=SpanTable(columns),
+        signals=(signal,),
+        devices=(Device("GPU 0", "gpu", "n01"),),
+    )
+    return recording, truth, told
+
+
+START = -10  # the tick of truth[0]
+
+
+@st.composite
+def _signals(draw, truth, latency):
+    """A counter that was read at some moments, and the moments up to which its values speak."""
+    gaps = draw(st.lists(st.integers(1, 9), min_size=2, max_size=9))
+    times = draw(st.integers(START + 5, 8)) + np.cumsum(gaps)
+    times = times[times < START + len(truth)]
+    if len(times) < 2:
+        times = np.array([0, 30])
+    late = np.array([draw(st.integers(0, latency)) for _ in times])
+    told = np.maximum.accumulate(times - late)
+    total = np.concatenate([[0], np.cumsum(truth)])
+    values = total[told - START]
+    width = draw(st.sampled_from([None, 1000, 2**16]))  # a tick uses 50 at most, so it cannot wrap twice
+    if width is not None:
+        values = (values + draw(st.integers(0, width - 1))) % width
+    signal = Signal(
+        "energy", "counter", "J", times.astype(np.int64), values, host="n01", device="GPU 0", wraps_at=width,
+        latency_s=float(latency) or None,
+    )  # fmt: skip
+    return signal, told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from ..errors import NoDataError, OptionError
 from ..model import Device, Link, Problem, Recording, Signal
 from .options import Options
 
+_FAMILIES = 12
 _AUXILIARY = ("hwmon", "other")  # meters that may well repeat what a better one says
 
 
@@ -41,7 +43,7 @@ def chosen(recording: Recording, options: Options) -> tuple[list[tuple[int, Devi
         return _by_device(recording, devices)
     rows = [i for i, s in enumerate(recording.signals) if re.search(options.metric, s.name, re.IGNORECASE)]
     if not rows:
-        raise OptionError.unknown("metric", options.metric, (signal.name for signal in recording.signals))
+        raise _unknown_metric(options.metric, [signal.name for signal in recording.signals])
     found = [(row, _device(recording, recording.signals[row], devices)) for row in rows]
     filled = [(row, device) for row, device in found if len(recording.signals[row])]
     if not filled:
@@ -49,6 +51,17 @@ def chosen(recording: Recording, options: Options) -> tuple[list[tuple[int, Devi
     if "signal" not in options.by:
         _check_single(recording, filled, options.metric)
     return filled, []
+
+
+def _unknown_metric(pattern: str, names: Sequence[str]) -> OptionError:
+    """Suggests the parts of names that look alike; else lists the families of names, numbers left out."""
+    parts = {part for name in names for part in (name, *re.split(r"[:\s/.]+", name)) if part}
+    close = difflib.get_close_matches(pattern, sorted(parts), n=3, cutoff=0.6)
+    families = list(dict.fromkeys(re.sub(r"\d+(?=\D*$)", "N", name) for name in names))
+    more = ", …" if len(families) > _FAMILIES else ""
+    known = f"known: {', '.join(families[:_FAMILIES])}{more}" if families else "the recording has no metrics"
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else known
+    return OptionError(f"no metric matches {pattern!r}; {hint}")
 
 
 def _check_single(recording: Recording, found: Sequence[tuple[int, Device]], metric: str) -> None:
@@ -97,16 +110,19 @@ def _by_device(
             "or say what one is with --metric-kind RE=counter:uJ"
         )
     kind = {key: devices[key].kind if key in devices else "other" for key in candidates}
-    told = []
+    left_out: dict[str, list[str]] = defaultdict(list)
     found = []
     for key, rows in candidates.items():
         better = [k for k in candidates if k[0] == key[0] and kind[k] not in _AUXILIARY]
         if kind[key] in _AUXILIARY and better:
-            text = f"{key[1]} on {key[0]}: left out, it may repeat what {better[0][1]} says; choose it with --metric"
-            told.append(Problem("left-out", text))
+            left_out[key[0]].append(key[1])
             continue
         best = min(rows, key=lambda row: _rank(recording.signals[row]))
         found.append((best, devices.get(key) or Device(key[1], "other", key[0])))
+    told = [
+        Problem("left-out", f"{', '.join(sorted(names))} on {host}: left out, as they may repeat other meters of it")
+        for host, names in left_out.items()
+    ]
     return sorted(found, key=lambda item: _order(item[1])), told
 
 

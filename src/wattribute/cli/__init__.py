@@ -13,6 +13,7 @@ from ..errors import WattributeError
 
 # verb → its one-line help; the module of the same name holds a function ``command``
 VERBS: dict[str, str] = {
+    "attribute": "Whose joules: energy per kernel, function, rank and device, with bounds and idle.",
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
     "zones": "List the zones whose carbon intensity is known, with source, year and licence.",

@@ -1,0 +1,47 @@
+"""``wattribute attribute``: whose joules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional
+
+import typer
+
+from .options import with_selection
+
+Formats = Literal["table", "json", "csv", "parquet", "report"]
+
+
+@with_selection
+def command(
+    path: Annotated[Path, typer.Argument(help="A trace, archive or profile.")],
+    selection: dict[str, Any],
+    by: Annotated[
+        str,
+        typer.Option(
+            help="Rows: any of device, signal, of, host, process, location, frame, path, paradigm, role, run, reading, "
+            "bin=100ms, joined by commas."
+        ),
+    ] = "device,frame",
+    top: Annotated[Optional[int], typer.Option(min=1, help="Only the first N rows of each device.")] = None,  # noqa: UP045
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Add mean, min, max of the readings inside.")
+    ] = False,
+    spans: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="OUT.parquet", help="Also stream one row per span to this file."),
+    ] = None,
+    format: Annotated[Formats, typer.Option(help="How to print or write.")] = "table",
+    output: Annotated[Optional[Path], typer.Option("--output", "-o", metavar="OUT", help="Write here.")] = None,  # noqa: UP045
+) -> None:
+    from ..engines import attribute
+    from ..views.console import show_attribution
+
+    found = attribute(path, by=by, statistics=statistics, spans=spans or False, **selection)
+    if format == "table":
+        show_attribution(found, top, output)
+        return
+    from ..outputs.tables import top_rows
+    from ..plugins import outputs
+
+    outputs.get(format).write(top_rows(found, top), "-" if output is None else str(output))

@@ -1,0 +1,1 @@
+"""Attribution → files: one module per output, named as its plug-in, with a function ``write``."""

@@ -1,0 +1,181 @@
+"""An attribution in the terminal: the books of each device, then whose joules, with bars and bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from .kinds import KINDS, kind
+from .names import clean, labels
+from .numbers import bounded, count, percent, seconds, si
+
+if TYPE_CHECKING:
+    from ..model import Attribution
+
+_ROWS = 15  # of each device, unless asked for more
+_BAR = 12
+_NUMBERS = 82  # columns that bar and numbers take
+_WIDTH = 160  # when nobody says how wide the terminal is
+_ALIKE = 3  # problems of one kind
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def show_attribution(found: Attribution, top: int | None = None, output: Path | None = None) -> None:
+    """Print an attribution, or write it as plain text."""
+    if output is None:
+        console = _console()
+        console.print(attribution_tables(found, top, console.width))
+        _console(stderr=True).print(problem_lines(found))
+        return
+    from ..errors import OutputError
+
+    try:
+        with output.open("w", encoding="utf-8") as file:
+            console = Console(file=file, width=_WIDTH, no_color=True)
+            console.print(attribution_tables(found, top, _WIDTH), problem_lines(found), sep="\n")
+    except OSError as error:
+        raise OutputError(f"{output}: cannot be written: {error.strerror or error}") from error
+
+
+def _console(stderr: bool = False) -> Console:
+    """As wide as the terminal; where there is none, wide enough."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=_WIDTH)
+
+
+def attribution_tables(found: Attribution, top: int | None = None, width: int = _WIDTH) -> RenderableType:
+    """Books, then rows: one table per device when rows are by device, else one for all."""
+    unit = "j" if "self_j" in found.rows.columns else "value"
+    parts: list[RenderableType] = [_books(found, unit), _caption(found)]
+    if "device" not in found.rows.columns:
+        return Group(*parts, Text(), _rows(found, found.rows, unit, top, _whole(found, unit), width))
+    for device in found.devices.to_dicts():
+        same = found.rows
+        for key in ("host", "device", "of"):
+            same = same.filter(same[key] == device[key])
+        if len(same):
+            title = Text.assemble((clean(device["device"]), "bold"), f"  {clean(device['host'])}  of {device['of']}")
+            parts += [Text(), title, _rows(found, same, unit, top, device[f"measured_{unit}"], width)]
+    return Group(*parts)
+
+
+def _whole(found: Attribution, unit: str) -> float:
+    """What shares are shares of when rows add up devices: everything that was attributed to anyone."""
+    return float(found.rows[f"self_{unit}"].sum())
+
+
+def _caption(found: Attribution) -> Text:
+    words = f"method {found.method}, share {found.share}"
+    if found.share == "full":
+        words += " (every active user gets all of it: sums count double)"
+    return Text(words, style="dim")
+
+
+def _books(found: Attribution, unit: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    hosts = found.devices["host"].n_unique() > 1
+    for name in ("device", "host", "of")[:: 1 if hosts else 2]:
+        table.add_column(name)
+    for name in ("measured", "", "attributed", "", "idle", "", "coverage", "users"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found.devices.to_dicts():
+        amounts = [row[f"{name}_{unit}"] for name in ("measured", "attributed", "idle")]
+        measured, attributed, idle = (si(amount, row["unit"]) for amount in amounts)
+        notes = " estimated" if row["estimated"] else ""
+        table.add_row(
+            Text(clean(row["device"]) + notes),
+            *([Text(clean(row["host"]))] if hosts else []),
+            row["of"],
+            *(measured, "=", attributed, "+", idle),
+            _bar(amounts[1], amounts[0], "kernel" if row["of"].startswith("kernels") else "user"),
+            "–" if row["coverage"] is None else percent(row["coverage"], 1.0),
+            count(row["users"]) if row["users"] else "nobody",
+        )
+    return table
+
+
+def _bar(part: float, whole: float, what: str) -> Text:
+    """A bar of eighths in the colour of a kind of work."""
+    filled = max(0, min(_BAR * 8, round(_BAR * 8 * part / whole))) if whole > 0 else 0
+    full, rest = divmod(filled, 8)
+    text = "█" * full + (_EIGHTHS[rest] if rest else "")
+    return Text(text.ljust(_BAR, "░"), style=KINDS[what][1])
+
+
+def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: float, width: int) -> Table:
+    keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if _worth_showing(found, name)]
+    shown = rows.head(top or _ROWS).to_dicts()
+    room = max(12, (width - _NUMBERS) // max(1, len(keys)))  # long names share what the numbers leave
+    names = {key: labels((_name(row[key]) for row in shown), room) for key in keys}
+    kinds = _kinds(found)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for key in keys:
+        table.add_column(key, no_wrap=True)
+    table.add_column("")
+    for name in ("self", "share", "total", "time", "power" if unit == "j" else "rate", "calls"):
+        table.add_column(name, justify="right", no_wrap=True)
+    extra = [name for name in ("mean", "min", "max") if name in rows.columns]
+    for name in extra:
+        table.add_column(name, justify="right")
+    for row in shown:
+        symbol = "J" if unit == "j" else row["unit"]
+        rate = row["power_w"] if unit == "j" else row["self_rate"]
+        table.add_row(
+            *(Text(names[key][_name(row[key])]) for key in keys),
+            _bar(row[f"self_{unit}"], whole, kinds.get(row.get("frame") or _last(row.get("path")), "user")),
+            *_amounts(row, unit, symbol),
+            percent(row[f"self_{unit}"], whole),
+            si(row[f"total_{unit}"], symbol),
+            seconds(row["self_ns"] / 1e9),
+            si(rate, "W" if unit == "j" else f"{symbol}/s"),
+            count(row["calls"]) if "calls" in row else "1",
+            *(si(row[name]) for name in extra),
+        )
+    if len(rows) > len(shown):
+        rest = rows.tail(len(rows) - len(shown))[f"self_{unit}"].sum()
+        symbol = "J" if unit == "j" else shown[0]["unit"]
+        more = Text(f"… and {len(rows) - len(shown):,} more", style="dim")
+        blank: list[Text] = [Text()] * (len(keys) - 1)
+        table.add_row(*([more, *blank] if keys else []), "", si(rest, symbol), percent(rest, whole))
+    return table
+
+
+def _worth_showing(found: Attribution, key: str) -> bool:
+    """What the heading of a device says, or what nobody asked for, is not repeated in every row."""
+    return key in found.by and key not in ("device", "host", "of")
+
+
+def _name(value: Any) -> str:
+    return " > ".join(value) if isinstance(value, list) else str(value)
+
+
+def _last(path: list[str] | None) -> str:
+    return path[-1] if path else ""
+
+
+def _amounts(row: dict[str, Any], unit: str, symbol: str) -> list[str]:
+    low, high = row.get(f"self_low_{unit}"), row.get(f"self_high_{unit}")
+    return [bounded(row[f"self_{unit}"], low, high, symbol)]
+
+
+def _kinds(found: Attribution) -> dict[str, str]:
+    frames = found.recording.frames
+    rows = zip(frames.paradigm, frames.role, frames.name, strict=True)
+    return {name: kind(paradigm, role, name) for paradigm, role, name in rows}
+
+
+def problem_lines(found: Attribution) -> Group:
+    """What is wrong, a few lines of each kind (JSON has all)."""
+    by_kind: dict[str, list[str]] = {}
+    for problem in found.problems:
+        by_kind.setdefault(problem.kind, []).append(clean(problem.message))
+    lines = []
+    for what, messages in by_kind.items():
+        lines += [Text(f"! {message}", style="yellow") for message in messages[:_ALIKE]]
+        if len(messages) > _ALIKE:
+            lines.append(Text(f"! … and {len(messages) - _ALIKE} more of the kind {what!r}", style="yellow"))
+    return Group(*lines)

@@ -1,0 +1,158 @@
+"""``wattribute attribute`` as a stranger uses it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import polars as pl
+import pytest
+
+from wattribute import cli
+
+REPORT = """\
+Device: GPU-0
+   Max Recorded Sample for GPU-0: 2237.380365 J
+   1843.223168 J, heavy_kernel(float*, float con, 4.735383814001007s
+   Total Attributed Metrics for GPU-0:
+      1843.223168 J, Metric: A2rocm_smi:::energy_count:device=0
+   Idle attribution for GPU-0: 394.157197 J
+Device: GPU-1
+   Max Recorded Sample for GPU-1: 1874.190017 J
+   1119.611771 J, light_kernel(float*, float con, 1.6283328474139287s
+   Total Attributed Metrics for GPU-1:
+      1119.611771 J, Metric: A2rocm_smi:::energy_count:device=1
+   Idle attribution for GPU-1: 754.578246 J
+Device: GPU-2
+   Max Recorded Sample for GPU-2: 881.594227 J
+   Total Attributed Metrics for GPU-2:
+      0.000000 J, Metric: A2rocm_smi:::energy_count:device=2
+   Idle attribution for GPU-2: 881.594227 J
+Device: GPU-3
+   Max Recorded Sample for GPU-3: 904.416717 J
+   Total Attributed Metrics for GPU-3:
+      0.000000 J, Metric: A2rocm_smi:::energy_count:device=3
+   Idle attribution for GPU-3: 904.416717 J
+"""
+DEVICE = {"device", "signal", "host", "of", "measured_j", "attributed_j", "idle_j", "coverage"}
+VALUES = {"self_j", "total_j", "self_low_j", "self_high_j", "total_low_j", "total_high_j"}
+VALUES |= {"self_ns", "total_ns", "covered_ns", "calls"}
+
+
+@pytest.fixture
+def wattribute(monkeypatch, capsys):
+    """Run the command line in this process; its standard output and error."""
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["wattribute", "attribute", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        out, errors = capsys.readouterr()
+        assert (stopped.value.code or 0) == code, errors
+        return out, errors
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def simple(shared):
+    return shared / "traces" / "simple-mi300"
+
+
+def test_the_published_report_literally(wattribute, simple):
+    out, _ = wattribute(simple, "--method", "window", "--format", "report")
+    assert out == REPORT
+
+
+def test_json_has_the_promised_fields(wattribute, simple):
+    out, _ = wattribute(simple, "--format", "json")
+    document = json.loads(out)
+    assert set(document) == {"devices", "rows", "problems"}
+    assert [set(device) for device in document["devices"]] == [DEVICE] * 4
+    assert all(set(row) == VALUES | {"host", "device", "frame", "of"} for row in document["rows"])
+    assert document["rows"][0]["self_j"] == pytest.approx(1842.495723400, abs=1e-9)
+    assert document["devices"][0]["idle_j"] == pytest.approx(394.884641600, abs=1e-9)
+    assert {problem["kind"] for problem in document["problems"]} == {"declared", "left-out"}
+
+
+def test_table_shows_books_rows_and_idle_devices(wattribute, simple):
+    out, errors = wattribute(simple)
+    for words in ("GPU 3", "2.24 kJ", "1.84 kJ", "395 J", "heavy_kernel", "389 W", "nobody", "82 %"):
+        assert words in out
+    assert "hwmon2" in errors
+
+
+def test_files_are_written_whole(wattribute, simple, tmp_path):
+    wattribute(simple, "--of", "host", "--format", "parquet", "-o", tmp_path / "rows.parquet")
+    rows = pl.read_parquet(tmp_path / "rows.parquet")
+    assert len(rows) == 64
+    wattribute(simple, "--of", "host", "--by", "path", "--format", "csv", "-o", tmp_path / "rows.csv")
+    assert "main;hipMalloc" in (tmp_path / "rows.csv").read_text()
+    wattribute(simple, "--spans", tmp_path / "spans.parquet", "-o", tmp_path / "table.txt")
+    spans = pl.read_parquet(tmp_path / "spans.parquet")
+    assert spans["self_j"].sum() == pytest.approx(1842.495723400 + 1119.269555645, abs=1e-8)
+    assert "heavy_kernel" in (tmp_path / "table.txt").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "rows.csv",
+        "rows.parquet",
+        "spans.parquet",
+        "table.txt",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--metric", "energy_cout"], "did you mean 'energy_count'"),
+        (["--metric", "("], "not a regular expression"),
+        (["--of", "kernel"], "did you mean 'kernels'"),
+        (["--by", "devise"], "did you mean 'device'"),
+        (["--by", "bin=fast"], "bin=100ms"),
+        (["--method", "linaer"], "did you mean 'linear'"),
+        (["--share", "evn"], "did you mean 'even'"),
+        (["--share", "load"], "--load RE"),
+        (["--integrate", "stepp"], "did you mean 'step'"),
+        (["--engine", "loca"], "did you mean 'local'"),
+        (["--map", "energy"], "SIGNAL_RE -> NAME"),
+        (["--map", "energy_count -> HIP Contxt 0"], "did you mean 'HIP Context 0'"),
+        (["--topology", "/nonexistent.toml"], "No such file"),
+        (["--from", "yesterday"], "neither seconds nor ISO"),
+        (["--from", "2026-01-01"], "no wall clock"),
+        (["--from", "5", "--to", "2"], "is empty"),
+        (["--metric", "device=0"], "--by signal"),
+        (["--format", "parquet"], "-o OUT.parquet"),
+        (["-o", "/nonexistent/table.txt"], "cannot be written"),
+        (["--format", "json", "-o", "/nonexistent/x.json"], "cannot be written"),
+        (["--format", "report", "--by", "frame"], "by device and frame"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(wattribute, simple, flags, words):
+    out, errors = wattribute(simple, *flags, code=1)
+    assert out == ""
+    assert words in errors
+    assert errors.startswith("wattribute: ")
+    assert errors.count("\n") == 1
+
+
+def test_views_side_by_side_are_never_added(wattribute, simple):
+    out, _ = wattribute(simple, "--of", "kernels", "--of", "host", "--by", "of", "--format", "json")
+    document = json.loads(out)
+    assert [row["of"] for row in document["rows"]] == ["host", "kernels"]
+    assert len(document["devices"]) == 8
+    main = 2237.2858685602 + 1874.1113285168 + 881.5285789454 + 904.3490888183
+    assert document["rows"][0]["self_j"] == pytest.approx(main, rel=1e-9)
+
+
+def test_a_trace_without_energy_says_so(wattribute, shared):
+    _, errors = wattribute(shared / "traces" / "mpi-otf2-3", code=1)
+    assert "no energy or power metric" in errors
+    assert errors.count("\n") == 1
+
+
+def test_synchronous_counters_belong_to_their_location(wattribute, shared):
+    out, _ = wattribute(shared / "traces" / "ping-pong-papi", "--metric", "PAPI_TOT_CYC", "--format", "json")
+    document = json.loads(out)
+    assert len(document["devices"]) >= 2
+    for device in document["devices"]:
+        assert device["unit"] == "#"
+        assert device["attributed_value"] + device["idle_value"] == pytest.approx(device["measured_value"], rel=1e-9)

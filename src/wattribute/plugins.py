@@ -6,6 +6,7 @@ name is the name users type, its object is a module or class with the functions 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,11 +116,16 @@ class Registry(Generic[P]):
     def __init__(self, group: str) -> None:
         self.group = f"wattribute.{group}"
         self._what = group.rstrip("s")
+        self._path: tuple[str, ...] = ()
+        self._found: dict[str, EntryPoint] = {}
 
     def _points(self) -> dict[str, EntryPoint]:
         from importlib.metadata import entry_points
 
-        return {point.name: point for point in entry_points(group=self.group)}
+        if self._path != tuple(sys.path):  # looking through every installed package takes milliseconds: once will do
+            self._path = tuple(sys.path)
+            self._found = {point.name: point for point in entry_points(group=self.group)}
+        return self._found
 
     def names(self) -> list[str]:
         return sorted(self._points())

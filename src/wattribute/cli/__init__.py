@@ -15,6 +15,7 @@ from ..errors import WattributeError
 VERBS: dict[str, str] = {
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
+    "run": "Run a command and say what it cost: energy, power, carbon.",
     "zones": "List the zones whose carbon intensity is known, with source, year and licence.",
 }
 
@@ -29,7 +30,9 @@ class _Verbs(TyperGroup):
         if cmd_name not in VERBS:
             return None
         verb = typer.Typer(add_completion=False)
-        verb.command(cmd_name, help=VERBS[cmd_name])(import_module(f".{cmd_name}", __name__).command)
+        module = import_module(f".{cmd_name}", __name__)
+        context = getattr(module, "CONTEXT", None)
+        verb.command(cmd_name, help=VERBS[cmd_name], context_settings=context)(module.command)
         return typer.main.get_command(verb)
 
 

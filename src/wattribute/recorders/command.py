@@ -142,9 +142,12 @@ def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
 class Recorded:
     """A command that was run, and what was recorded of it."""
 
-    recording: Recording
     ended: Ended
     sampling: Sampling
+
+    def recording(self) -> Recording:
+        """Built from the journal when asked for: this is where NumPy comes in."""
+        return self.sampling.recording()
 
 
 def record(
@@ -156,7 +159,7 @@ def record(
     scope: str = "machine",
     metadata: Mapping[str, Any] | None = None,
 ) -> Recorded:
-    """Run a command under a sampler; its Recording is returned but not yet saved (the journal lies in ``folder``)."""
+    """Run a command under a sampler, which writes its journal into a new ``folder``."""
     if not command:
         raise OptionError("no command; write it after two dashes: wattribute run -- python train.py")
     if interval_s is not None and not 0.001 <= interval_s <= 3600:
@@ -185,7 +188,8 @@ def record(
             "error": ended.error,
         }
     )
-    return Recorded(sampling.stop(), ended, sampling)
+    sampling.finish()
+    return Recorded(ended, sampling)
 
 
 def machine_busy_s() -> float | None:

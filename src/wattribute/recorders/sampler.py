@@ -56,6 +56,7 @@ class Plan:
         self.due_ns = 0
         self.last: list[tuple[int, int | float | None]] = [(0, None)] * len(self.channels)
         self.changed_ns: list[int] = [0] * len(self.channels)  # when a counter was last seen to move
+        self.used: list[int | float] = [0] * len(self.channels)  # what a counter counted since the child's start
         self._spacings: list[int] = []
 
     def take(self, readings: Sequence[tuple[int, int | float | None]], now_ns: int) -> None:
@@ -72,6 +73,8 @@ class Plan:
                 if self.changed_ns[i]:
                     self._spacings.append(now_ns - self.changed_ns[i])
                 self.changed_ns[i] = now_ns
+                step = value - before
+                self.used[i] += step if step > 0 else max(0, step + (self.channels[i].wraps_at or 0))
         if len(self._spacings) >= CHANGES * max(1, len(self.energy)) and not self._asked:
             half = sorted(self._spacings)[len(self._spacings) // 2] // 2
             self.interval_ns = min(max(half, QUICKEST_NS), SLOWEST_NS)
@@ -100,7 +103,6 @@ class Sampler:
         self._live_ns = int(live_s * SECOND) if live_s else None
         self._watch, self._pid = watch, 0
         self._flush_at = self._live_at = self._share_at = 0
-        self._begun: dict[tuple[int, int], int | float] = {}  # (meter, channel) → the counter at the child's start
 
     def run(self) -> None:
         """The whole life: bracket, report, sample, bracket."""
@@ -185,10 +187,7 @@ class Sampler:
     def _begin(self) -> None:
         for plan in self._plans:
             self._read(plan)
-            for i in plan.energy:
-                value = plan.last[i][1]
-                if plan.channels[i].kind == "counter" and value is not None:
-                    self._begun[plan.number, i] = value
+            plan.used = [0] * len(plan.channels)
 
     def _status(self) -> list[dict[str, Any]]:
         """For the live table: per device the energy since the child's start or the power now, in joules and watts."""
@@ -202,11 +201,8 @@ class Sampler:
                 row["estimated"] = channel.estimated
                 if channel.kind == "gauge":
                     row.setdefault("power_w", float(value * channel.scale))
-                elif (plan.number, i) in self._begun:
-                    modulus = channel.wraps_at
-                    used = value - self._begun[plan.number, i]
-                    used = used % modulus if used < 0 and modulus else used
-                    row.setdefault("energy_j", float(used * channel.scale))
+                elif self._pid:
+                    row.setdefault("energy_j", float(plan.used[i] * channel.scale))
         return list(rows.values())
 
 

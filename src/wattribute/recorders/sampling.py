@@ -144,10 +144,13 @@ class Sampling:
         self._close()
 
     def stop(self) -> Recording:
-        """The Recording of everything up to the "end" event."""
+        """Wait for the last readings; the Recording of everything up to the "end" event."""
+        self.finish()
+        return self.recording()
+
+    def recording(self) -> Recording:
         from . import build
 
-        self.finish()
         return build.build(self.content(), self.folder / NAME, self.folder / REGIONS)
 
     def content(self) -> bytes:

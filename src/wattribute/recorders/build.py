@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,8 @@ def _metadata(content: journal.Content, origin: int) -> dict[str, Any]:
         devices = sorted({name for share in shares for name in share})
         # a device nobody used in a second says nothing about who used it
         run["shares"] = {name: float(np.mean([s[name] for s in shares if name in s])) for name in devices}
-    return {"name": _title(about), "source": "wattribute run", **about, "run": run}
+    versions = {"wattribute": version("wattribute"), **about.pop("versions", {})}
+    return {"name": _title(about), "source": "wattribute run", "versions": versions, **about, "run": run}
 
 
 def _title(about: dict[str, Any]) -> str:

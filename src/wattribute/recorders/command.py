@@ -207,15 +207,12 @@ def _environment() -> dict[str, Any]:
     import platform
     import socket
 
-    from .. import __version__
-
     told = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "OMP_NUM_THREADS", "SLURM_JOB_ID")
     return {
         "host": socket.gethostname(),
         "cwd": _cwd(),
         "environment": {name: os.environ[name] for name in told if name in os.environ},
         "versions": {
-            "wattribute": __version__,
             "python": platform.python_version(),
             "kernel": f"{platform.system()} {platform.release()}",
             "machine": platform.machine(),

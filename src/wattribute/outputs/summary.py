@@ -48,6 +48,7 @@ def summarise(
     }
     found = (_part(recording, device, mirrors, begin, end) for device in recording.devices)
     parts = [part for part in found if part is not None]
+    _keep_estimates_apart(parts)
     scope = recording.metadata.get("scope", "machine")
     rule = _share(parts, run) if scope == "process" else ""
     devices = [_device(recording, part, begin, end) for part in parts]
@@ -75,6 +76,15 @@ def summarise(
     if carbon and summary["energy_j"]:
         summary |= _carbon(recording, [p for p in parts if not p.apart and p.curve], begin, end, zone, intensity)
     return summary
+
+
+def _keep_estimates_apart(parts: Sequence[_Part]) -> None:
+    """A sum is measured or estimated, never a mixture: beside a measurement an estimate is shown but not added."""
+    told = [part for part in parts if part.curve is not None and not part.apart]
+    if any(not part.curve.signal.estimated for part in told if part.curve):
+        for part in told:
+            if part.curve and part.curve.signal.estimated:
+                part.apart = "an estimate beside measurements"
 
 
 def _two_things(recording: Recording, check: Check) -> bool:

@@ -55,7 +55,9 @@ class Plan:
         self.interval_ns = int(interval_s * SECOND) if interval_s is not None else max(QUICKEST_NS, int(half * SECOND))
         self.due_ns = 0
         self.last: list[tuple[int, int | float | None]] = [(0, None)] * len(self.channels)
-        self.changed_ns: list[int] = [0] * len(self.channels)  # when a counter was last seen to move
+        self.changed_ns: list[int] = [0] * len(self.channels)  # when a counter was last seen to move …
+        self.moved_after_ns: list[int] = [0] * len(self.channels)  # … which it did after this moment
+        self._read_ns = 0  # when it was last read; a device's own times may lie before that
         self.used: list[int | float] = [0] * len(self.channels)  # what a counter counted since the child's start
         self._spacings: list[int] = []
 
@@ -68,13 +70,14 @@ class Plan:
             before = self.last[i][1]
             self.last[i] = at, value
             if self.channels[i].kind != "counter":
-                self.changed_ns[i] = at
+                self.changed_ns[i] = self.moved_after_ns[i] = at
             elif before is not None and value != before:
                 if self.changed_ns[i]:
                     self._spacings.append(now_ns - self.changed_ns[i])
-                self.changed_ns[i] = now_ns
+                self.changed_ns[i], self.moved_after_ns[i] = now_ns, self._read_ns
                 step = value - before
                 self.used[i] += step if step > 0 else max(0, step + (self.channels[i].wraps_at or 0))
+        self._read_ns = now_ns
         if len(self._spacings) >= CHANGES * max(1, len(self.energy)) and not self._asked:
             half = sorted(self._spacings)[len(self._spacings) // 2] // 2
             self.interval_ns = min(max(half, QUICKEST_NS), SLOWEST_NS)

@@ -16,6 +16,7 @@ VERBS: dict[str, str] = {
     "attribute": "Whose joules: energy per kernel, function, rank and device, with bounds and idle.",
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
+    "run": "Run a command and say what it cost: energy, power, carbon.",
     "zones": "List the zones whose carbon intensity is known, with source, year and licence.",
 }
 
@@ -30,7 +31,9 @@ class _Verbs(TyperGroup):
         if cmd_name not in VERBS:
             return None
         verb = typer.Typer(add_completion=False)
-        verb.command(cmd_name, help=VERBS[cmd_name])(import_module(f".{cmd_name}", __name__).command)
+        module = import_module(f".{cmd_name}", __name__)
+        context = getattr(module, "CONTEXT", None)
+        verb.command(cmd_name, help=VERBS[cmd_name], context_settings=context)(module.command)
         return typer.main.get_command(verb)
 
 

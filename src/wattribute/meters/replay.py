@@ -63,7 +63,7 @@ class Replay:
     def available(self) -> Availability:
         if self._rows:
             return Availability(True)
-        return Availability(False, "nothing to replay", "wattribute run --meters replay:FILE.csv -- …")
+        return Availability(False, "no file of readings was named (--meters replay:FILE.csv)")
 
     def channels(self) -> Sequence[Channel]:
         return self._channels

@@ -1,1 +1,6 @@
-"""A running program → Recording: regions and ranks of a program, a sampler of the meters, a command run between."""
+"""A RUNNING PROGRAM → Recording.
+
+``command`` runs a child under ``sampling``, the near end of the sampler's process; ``sampler`` is what runs there: it
+reads meters and appends to a ``journal``, which ``build`` turns into a Recording, at the end or after a kill.
+``regions`` are what a program marks itself (``region_files`` joins them), ``ranks`` the processes of a parallel job.
+"""

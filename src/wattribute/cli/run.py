@@ -1,0 +1,86 @@
+"""``wattribute run -- CMD…``: what a command costs, on any machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import OptionError
+from ..outputs.run import Run, numbered, run
+
+CONTEXT = {"allow_interspersed_args": False}  # what follows the command's name is the command's
+
+
+def command(
+    argv: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command and its arguments.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A new folder X.watt for the recording.")
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Seconds between readings; default: as sensors update.")
+    ] = None,
+    meters: Annotated[list[str], typer.Option(help="name or name:root, repeatable; default: all that work.")] = [],  # noqa: B006
+    zone: Annotated[str | None, typer.Option(help="Where the electricity comes from; see: wattribute zones.")] = None,
+    intensity: Annotated[str | None, typer.Option(help="g CO2e per kWh, a table, or a live source.")] = None,
+    scope: Annotated[str, typer.Option(help="machine: all of it; process: the command's share.")] = "machine",
+    repeat: Annotated[int, typer.Option(help="Run it so many times: mean and confidence interval.")] = 1,
+    cooldown: Annotated[float, typer.Option(help="Seconds of rest between repeats.")] = 0.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
+    no_live: Annotated[bool, typer.Option("--no-live", help="No live table on a terminal.")] = False,
+    format: Annotated[str, typer.Option(help="table or json, printed last on stderr.")] = "table",
+) -> None:
+    if format not in ("table", "json"):
+        raise OptionError.unknown("format", format, ["table", "json"])
+    specs = [name for given in meters for name in given.split(",") if name]
+    done: list[Run] = []
+    for number in range(1, repeat + 1) or [1]:
+        target = numbered(output, number, repeat)
+        if done and cooldown > 0:
+            time.sleep(cooldown)
+        with contextlib.ExitStack() as stack:
+            observers = _observers(stack, not (no_live or quiet or format == "json"))
+            done.append(
+                run(
+                    argv, target, meters=specs, interval_s=interval, scope=scope, zone=zone, intensity=intensity,
+                    observers=observers,
+                )
+            )  # fmt: skip
+        for line in done[-1].trouble:
+            print(f"wattribute: {line}", file=sys.stderr)
+        if done[-1].exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same
+            break
+    _report(done, quiet, format)
+    raise typer.Exit(next((r.exit_code for r in done if r.exit_code), 0))
+
+
+def _observers(stack: contextlib.ExitStack, wanted: bool) -> tuple[Any, ...]:
+    """The live table, for the time of a run, on a terminal."""
+    if not wanted or not sys.stderr.isatty():
+        return ()
+    from ..views.console_live import LiveTable
+
+    return (stack.enter_context(LiveTable(sys.stderr)),)
+
+
+def _report(done: list[Run], quiet: bool, format: str) -> None:
+    summaries = [r.summary for r in done if r.summary is not None]
+    if not summaries or (quiet and format != "json"):
+        return
+    from ..outputs.summary import repeats
+
+    several = repeats(summaries) if len(done) > 1 else None
+    if format == "json":
+        print(json.dumps(several or summaries[0]), file=sys.stderr)
+        return
+    from rich.console import Console
+
+    from ..views.console_run import repeats_screen, run_screen
+
+    console = Console(stderr=True, highlight=False)
+    console.print(run_screen(summaries[-1], str(done[-1].folder)) if several is None else repeats_screen(several))

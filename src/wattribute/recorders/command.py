@@ -1,0 +1,227 @@
+"""Run a command as its caller would have: the same streams, environment, signals and exit code.
+
+With a terminal in the foreground the child stays in our process group, so that Ctrl-C, Ctrl-Z and pipelines work as
+they always do; signals that others send us alone are passed on to it. Without one (batch jobs, CI) it gets a group of
+its own and the whole group is sent, once, every signal that we get. ``record`` runs it under a sampler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import OptionError
+from .sampling import REGIONS, Observer, Sampling, new_folder
+
+if TYPE_CHECKING:
+    from ..model import Recording
+
+_KEYBOARD = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
+_PASSED = _KEYBOARD | {
+    signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM,
+}  # fmt: skip
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child's life went; times are monotonic ns."""
+
+    exit_code: int  # 128 + signal when a signal ended it, as shells say
+    start_ns: int
+    end_ns: int
+    cpu_s: float = 0.0  # of the child and all it waited for
+    max_rss_bytes: int = 0
+    error: str = ""  # why it did not start
+
+    @property
+    def duration_s(self) -> float:
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+def run_child(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    started: Callable[[int, int], None] = lambda pid, start_ns: None,
+) -> Ended:
+    """Run a command to its end; ``started(pid, ns)`` is called once it runs. Call from the main thread."""
+    signals = _PASSED | {signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    shared_terminal = _in_foreground()
+    try:
+        start_ns = time.monotonic_ns()
+        try:
+            pid = _spawn(command, os.environ if environment is None else environment, before, not shared_terminal)
+        except OSError as error:
+            now = time.monotonic_ns()
+            missing = error.errno == errno.ENOENT
+            return Ended(
+                NOT_FOUND if missing else NOT_EXECUTABLE, now, now,
+                error=f"{command[0]}: {'command not found' if missing else error.strerror}",
+            )  # fmt: skip
+        started(pid, start_ns)
+        return _await(pid, start_ns, signals, shared_terminal)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _in_foreground() -> bool:
+    """Whether a terminal's keyboard signals come to our process group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Any, own_group: bool) -> int:
+    # Python ignores these two; a program expects them as they were
+    options: dict[str, Any] = {"setsigmask": mask, "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ]}
+    if own_group:
+        options["setpgroup"] = 0
+    try:
+        return os.posix_spawnp(command[0], list(command), environment, **options)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        return os.posix_spawnp("/bin/sh", ["sh", *command], environment, **options)  # a script without #!, as shells do
+
+
+def _await(pid: int, start_ns: int, signals: set[Any], shared_terminal: bool) -> Ended:
+    while True:
+        number, from_kernel = _next_signal(signals)
+        if number == signal.SIGCHLD:
+            done, status, usage = os.wait4(pid, os.WNOHANG | os.WUNTRACED)
+            end_ns = time.monotonic_ns()
+            if done == pid and os.WIFSTOPPED(status):
+                if shared_terminal:  # Ctrl-Z: stop with it, so that the shell gets its prompt back
+                    os.kill(os.getpid(), signal.SIGSTOP)
+            elif done == pid:
+                code = os.waitstatus_to_exitcode(status)
+                rss_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+                cpu_s = usage.ru_utime + usage.ru_stime
+                return Ended(code if code >= 0 else 128 - code, start_ns, end_ns, cpu_s, rss_bytes)
+        elif shared_terminal:
+            if not from_kernel:  # the keyboard's signals reached the child already
+                _send(os.kill, pid, number)
+        else:
+            _send(os.killpg, pid, number)
+
+
+def _next_signal(signals: set[Any]) -> tuple[int, bool]:
+    """The next signal, and whether the kernel sent it (the keyboard did) rather than a process."""
+    if sys.platform == "linux":
+        info = signal.sigwaitinfo(signals)
+        return info.si_signo, info.si_code > 0
+    number = signal.sigwait(signals)
+    return number, number in _KEYBOARD
+
+
+def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it ended just now
+        how(pid, number)
+
+
+# --------------------------------------------------------------------------------------------------------- recording
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A command that was run, and what was recorded of it."""
+
+    ended: Ended
+    sampling: Sampling
+
+    def recording(self) -> Recording:
+        """Built from the journal when asked for: this is where NumPy comes in."""
+        return self.sampling.recording()
+
+
+def record(
+    command: Sequence[str],
+    folder: str | os.PathLike[str],
+    meters: Sequence[str] | None = (),
+    interval_s: float | None = None,
+    observers: Sequence[Observer] = (),
+    scope: str = "machine",
+    metadata: Mapping[str, Any] | None = None,
+) -> Recorded:
+    """Run a command under a sampler, which writes its journal into a new ``folder``."""
+    if not command:
+        raise OptionError("no command; write it after two dashes: wattribute run -- python train.py")
+    if interval_s is not None and not 0.001 <= interval_s <= 3600:
+        raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
+    if scope not in ("machine", "process"):
+        raise OptionError.unknown("scope", scope, ["machine", "process"])
+    folder = new_folder(Path(folder))
+    about = {"command": list(command), "scope": scope, **_environment(), **(metadata or {})}
+    sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=scope == "process")
+    try:
+        sampling.start()
+    except BaseException:
+        sampling.clean()
+        folder.rmdir()
+        raise
+    environment = {**os.environ, "WATTRIBUTE_REGIONS": str((folder / REGIONS).absolute())}
+    busy_s = machine_busy_s()
+    ended = run_child(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
+    sampling.tell(
+        {
+            "end": ended.end_ns,
+            "exit_code": ended.exit_code,
+            "cpu_s": ended.cpu_s,
+            "max_rss_bytes": ended.max_rss_bytes,
+            "busy_s": machine_busy_s(),
+            "error": ended.error,
+        }
+    )
+    sampling.finish()
+    return Recorded(ended, sampling)
+
+
+def machine_busy_s() -> float | None:
+    """Core-seconds all processors spent working since boot, where the kernel says so."""
+    try:
+        with open("/proc/stat", "rb") as file:
+            user, nice, system, _idle, _wait, irq, softirq = map(int, file.readline().split()[1:8])
+    except (OSError, ValueError):
+        return None
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def _environment() -> dict[str, Any]:
+    """Where and by what a run was made. Values of variables stay out, except those that say what a run was given."""
+    import platform
+    import socket
+
+    told = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "OMP_NUM_THREADS", "SLURM_JOB_ID")
+    return {
+        "host": socket.gethostname(),
+        "cwd": _cwd(),
+        "environment": {name: os.environ[name] for name in told if name in os.environ},
+        "versions": {
+            "python": platform.python_version(),
+            "kernel": f"{platform.system()} {platform.release()}",
+            "machine": platform.machine(),
+        },
+    }
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed under us
+        return ""

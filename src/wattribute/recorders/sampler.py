@@ -1,0 +1,294 @@
+"""The sampler: a process of its own that reads meters on the monotonic clock and writes the journal.
+
+Started by ``sampling``, which tells it of the child's start and end. It brackets the child: it reports ready when every
+counter stands on a fresh update, and after the end it goes on until every counter has moved once more. In between each
+meter is read at twice the rate at which its sensor is seen to change, at most 50 times a second, or as the user asked.
+When its master vanishes it closes the journal and ends. Imports here are few: the child waits for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..plugins import Channel, Meter
+from .journal import NAME, Journal
+
+SECOND = 1_000_000_000
+QUICKEST_NS = 20_000_000  # 50 Hz: a Python loop costs 0.4 % of a core there and 5 % at 1 kHz
+SLOWEST_NS = SECOND
+EDGE_NS = 1_000_000  # how closely a bracket watches
+START_LIMIT_NS = 200_000_000
+END_LIMIT_NS = 300_000_000
+FLUSH_NS = SECOND
+CHANGES = 8  # that tell a sensor's period
+
+
+class Control(Protocol):
+    """The sampler's line to its master."""
+
+    def wait(self, until_ns: int) -> list[dict[str, Any]] | None:
+        """Messages as they come, [] when the time is up, None when the master is gone."""
+        ...
+
+    def tell(self, message: dict[str, Any]) -> None: ...
+
+
+class Plan:
+    """One meter: when it is due, and what its counters have done so far."""
+
+    def __init__(self, number: int, meter: Meter, interval_s: float | None) -> None:
+        self.number, self.meter = number, meter
+        self.channels = list(meter.channels())
+        self.energy = [i for i, c in enumerate(self.channels) if c.unit in ("J", "W")]
+        periods = [c.period_s for i, c in enumerate(self.channels) if i in self.energy and c.period_s]
+        self.period_s = max(periods, default=0.1)
+        self._asked = interval_s is not None
+        half = min(periods, default=0.0) / 2
+        self.interval_ns = int(interval_s * SECOND) if interval_s is not None else max(QUICKEST_NS, int(half * SECOND))
+        self.due_ns = 0
+        self.last: list[tuple[int, int | float | None]] = [(0, None)] * len(self.channels)
+        self.changed_ns: list[int] = [0] * len(self.channels)  # when a counter was last seen to move …
+        self.moved_after_ns: list[int] = [0] * len(self.channels)  # … which it did after this moment
+        self._read_ns = 0  # when it was last read; a device's own times may lie before that
+        self.used: list[int | float] = [0] * len(self.channels)  # what a counter counted since the child's start
+        self._spacings: list[int] = []
+
+    def take(self, readings: Sequence[tuple[int, int | float | None]], now_ns: int) -> None:
+        """Note what has changed, and learn the sensor's period from it."""
+        for i in self.energy:
+            at, value = readings[i]
+            if value is None:
+                continue
+            before = self.last[i][1]
+            self.last[i] = at, value
+            if self.channels[i].kind != "counter":
+                self.changed_ns[i] = self.moved_after_ns[i] = at
+            elif before is not None and value != before:
+                if self.changed_ns[i]:
+                    self._spacings.append(now_ns - self.changed_ns[i])
+                self.changed_ns[i], self.moved_after_ns[i] = now_ns, self._read_ns
+                step = value - before
+                self.used[i] += step if step > 0 else max(0, step + (self.channels[i].wraps_at or 0))
+        self._read_ns = now_ns
+        if len(self._spacings) >= CHANGES * max(1, len(self.energy)) and not self._asked:
+            half = sorted(self._spacings)[len(self._spacings) // 2] // 2
+            self.interval_ns = min(max(half, QUICKEST_NS), SLOWEST_NS)
+            self._spacings.clear()
+
+    def waiting(self, since_ns: int, moved_before: bool) -> bool:
+        """Whether an energy channel has not moved since then (with ``moved_before``: of those that ever did)."""
+        return any(self.changed_ns[i] <= since_ns and (self.changed_ns[i] > 0 or not moved_before) for i in self.energy)
+
+
+class Sampler:
+    """Reads meters until told to stop."""
+
+    def __init__(
+        self,
+        meters: Sequence[Meter],
+        journal: Journal,
+        control: Control,
+        clock: Callable[[], int] = time.monotonic_ns,
+        interval_s: float | None = None,
+        live_s: float | None = None,
+        watch: Callable[[int], list[int]] | None = None,  # pid → the process and its descendants, for shares
+    ) -> None:
+        self._plans = [Plan(number, meter, interval_s) for number, meter in enumerate(meters)]
+        self._journal, self._control, self._clock = journal, control, clock
+        self._live_ns = int(live_s * SECOND) if live_s else None
+        self._watch, self._pid = watch, 0
+        self._flush_at = self._live_at = self._share_at = 0
+
+    def run(self) -> None:
+        """The whole life: bracket, report, sample, bracket."""
+        self._bracket(self._clock(), START_LIMIT_NS, ends=False)
+        self._control.tell({"ready": self._clock()})
+        self._flush_at = self._clock() + FLUSH_NS
+        ended_ns = self._sample()
+        if ended_ns is None:
+            self._journal.event({"abandoned": self._clock()})
+        else:
+            self._bracket(ended_ns, END_LIMIT_NS, ends=True)
+        self._journal.flush()
+
+    def _sample(self) -> int | None:
+        """Read what is due until the end is told (its time) or the master is gone (None)."""
+        while True:
+            due = min([self._flush_at, *(plan.due_ns for plan in self._plans)])
+            messages = self._control.wait(due)
+            if messages is None:
+                return None
+            for message in messages:
+                self._journal.event(message)
+                if "start" in message:
+                    self._pid = message.get("pid", 0)
+                    self._begin()
+                if "end" in message:
+                    for plan in self._plans:
+                        self._read(plan)
+                    return int(message["end"])
+            now = self._clock()
+            for plan in self._plans:
+                if plan.due_ns <= now:
+                    self._read(plan)
+                    # a late reading does not make the next one early: the rate is a bound on our cost
+                    plan.due_ns = max(plan.due_ns + plan.interval_ns, now + plan.interval_ns // 2)
+            self._housekeeping(now)
+
+    def _housekeeping(self, now: int) -> None:
+        if now >= self._flush_at:
+            self._journal.flush()
+            self._flush_at = now + FLUSH_NS
+        if self._live_ns and now >= self._live_at:
+            self._live_at = now + self._live_ns
+            self._control.tell({"live": self._status(), "at": now})
+        if self._watch and self._pid and now >= self._share_at:
+            self._share_at = now + SECOND
+            for plan in self._plans:
+                shares = getattr(plan.meter, "process_shares", None)
+                if shares is not None:
+                    self._journal.event({"shares": shares(self._watch(self._pid)), "at": now})
+
+    def _read(self, plan: Plan) -> None:
+        try:
+            readings = plan.meter.read()
+        except Exception as error:  # a plug-in's bug must not end the recording of the others
+            self._journal.event({"problem": f"meter {plan.meter.name} failed and was left out: {error!r}"})
+            plan.due_ns = sys.maxsize
+            plan.energy = []
+            return
+        plan.take(readings, self._clock())
+        self._journal.readings(plan.number, readings)
+
+    def _bracket(self, since_ns: int, limit_ns: int, ends: bool) -> None:
+        """Watch closely until every energy channel has moved after ``since_ns``, two periods at most."""
+        for plan in self._plans:
+            self._read(plan)
+        while True:
+            now = self._clock()
+            open_plans = [
+                plan
+                for plan in self._plans
+                if plan.waiting(since_ns, moved_before=ends)
+                and now < since_ns + min(limit_ns, int(2 * plan.period_s * SECOND))
+            ]
+            if not open_plans:
+                return
+            if self._control.wait(now + EDGE_NS) is None and not ends:
+                return
+            for plan in open_plans:
+                self._read(plan)
+
+    def _begin(self) -> None:
+        for plan in self._plans:
+            self._read(plan)
+            plan.used = [0] * len(plan.channels)
+
+    def _status(self) -> list[dict[str, Any]]:
+        """For the live table: per device the energy since the child's start or the power now, in joules and watts."""
+        rows: dict[str, dict[str, Any]] = {}
+        for plan in self._plans:
+            for i in plan.energy:
+                channel, (at, value) = plan.channels[i], plan.last[i]
+                if value is None:
+                    continue
+                row = rows.setdefault(channel.device.name, {"device": channel.device.name, "at": at})
+                row["estimated"] = channel.estimated
+                if channel.kind == "gauge":
+                    row.setdefault("power_w", float(value * channel.scale))
+                elif self._pid:
+                    row.setdefault("energy_j", float(plan.used[i] * channel.scale))
+        return list(rows.values())
+
+
+# ------------------------------------------------------------------------------------------------------ the process
+
+
+class Pipes:
+    """Control over standard input and output: a line of JSON each way."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+
+    def wait(self, until_ns: int) -> list[dict[str, Any]] | None:
+        left = max(0.0, (until_ns - time.monotonic_ns()) / SECOND)
+        ready, _, _ = select.select([0], [], [], left)
+        if not ready:
+            return []
+        received = os.read(0, 65536)
+        if not received:
+            return None
+        *lines, self._pending = (self._pending + received).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def tell(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the master is gone; the next wait says so
+            os.write(1, json.dumps(message).encode() + b"\n")
+
+
+def main(order: dict[str, Any]) -> None:
+    """What the process does: ``order`` names the folder, the meters, and what to note beside them."""
+    from ..errors import WattributeError
+    from ..meters import choose
+
+    control = Pipes()
+    try:
+        meters, refused = choose(order["meters"]) if order["meters"] is not None else ([], [])
+        journal = Journal(Path(order["folder"]) / NAME)
+    except (WattributeError, OSError) as error:
+        control.tell({"error": str(error)})
+        return
+    about = order["about"] | {
+        "monotonic_ns": time.monotonic_ns(),
+        "epoch_ns": time.time_ns(),
+        "meters": [{"name": m.name, "channels": [plain(c) for c in m.channels()]} for m in meters],
+        "refused": [{"meter": r.name, "reason": r.availability.reason, "fix": r.availability.fix} for r in refused],
+    }
+    journal.about(about, [m.channels() for m in meters])
+    journal.flush()
+    watch = descendants if order.get("shares") else None
+    Sampler(meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"], watch=watch).run()
+    for meter in meters:
+        meter.close()
+    rest = journal.unwritten()
+    control.tell({"done": time.process_time(), "rest": len(rest), "failure": journal.failure})
+    while rest:
+        rest = rest[os.write(1, rest) :]
+
+
+def plain(channel: Channel) -> dict[str, Any]:
+    """A channel as JSON."""
+    device = channel.device
+    return {
+        **{name: getattr(channel, name) for name in _PLAIN},
+        "scale": str(channel.scale),
+        "device": {"name": device.name, "kind": device.kind, "properties": dict(device.properties)},
+    }
+
+
+_PLAIN = ("name", "kind", "unit", "wraps_at", "latency_s", "period_s", "estimated", "gain_error", "declared", "whole")
+
+
+def descendants(pid: int) -> list[int]:
+    """A process and all that descend from it, by /proc."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, ValueError, IndexError):
+                continue
+            children.setdefault(parent, []).append(int(entry))
+    family = [pid]
+    for member in family:
+        family += children.get(member, [])
+    return family

@@ -1,0 +1,184 @@
+"""The near end of the sampler's process: start it, tell it of the child, stop it, get the Recording.
+
+::
+
+    sampling = Sampling(folder, meters=["nvml"])
+    sampling.start()                                  # every counter stands on a fresh update
+    sampling.tell({"start": ns, "pid": pid, "name": "what runs"})
+    sampling.tell({"end": ns})
+    recording = sampling.stop()
+
+Used by ``command`` and by whatever records from inside a program. Light until ``stop``: the child must not wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MeterError, OutputError
+from .journal import NAME
+
+if TYPE_CHECKING:
+    from ..model import Recording
+
+REGIONS = "regions"
+READY_S = 10.0  # a driver may take seconds to wake; one that hangs must not keep the child for ever
+_BOOT = """
+import json, sys
+order = json.loads(sys.argv[1])
+sys.path[:] = order.pop("path")
+from wattribute.recorders.sampler import main
+main(order)
+"""
+
+Observer = Callable[[dict[str, Any]], None]
+
+
+def new_folder(path: Path) -> Path:
+    """Make the folder of a recording; an existing one is an error, never overwritten."""
+    try:
+        path.mkdir(parents=True)
+        (path / REGIONS).mkdir()
+    except FileExistsError:
+        raise OutputError(f"{path} exists already; choose another name or remove it") from None
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be made: {error.strerror}") from error
+    return path
+
+
+class Sampling:
+    """A running sampler. ``meters`` are names (``name`` or ``name:root``), () for all that work, None for none.
+
+    ``observers`` are called (in a thread) with the sampler's status every ``live_s`` seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        meters: Sequence[str] | None = (),
+        interval_s: float | None = None,
+        observers: Sequence[Observer] = (),
+        live_s: float = 1.0,
+        about: dict[str, Any] | None = None,
+        shares: bool = False,
+    ) -> None:
+        self.folder, self._observers = folder, observers
+        self._order = {
+            "folder": str(folder),
+            "meters": None if meters is None else list(meters),
+            "interval_s": interval_s,
+            "live_s": live_s if observers else None,
+            "about": about or {},
+            "shares": shares,
+            "path": [str(Path(__file__).parents[2]), *(entry for entry in sys.path if entry)],
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready = threading.Event()
+        self._listener: threading.Thread | None = None
+        self._said: dict[str, Any] = {}
+        self._rest = b""
+        self.failure = ""  # why the journal could not be written to the end
+        self.cpu_s = 0.0  # what the sampler itself used
+
+    def start(self) -> None:
+        """Start the process and wait until it has a first reading of everything; raises MeterError."""
+        # -I -S: no user site, no .pth files; the path is handed over. A session of its own: Ctrl-C is not for it.
+        command = [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps(self._order)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the main thread
+        self._listener.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._ready.wait(READY_S)
+        if "error" in self._said:
+            self._close()
+            raise MeterError(self._said["error"])
+        if "ready" not in self._said:
+            self._close()
+            raise MeterError("the sampler did not start; run: wattribute doctor")
+
+    def _listen(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if "live" in message:
+                for observer in self._observers:
+                    observer(message)
+                continue
+            self._said |= message
+            self._ready.set()
+            if "done" in message:
+                self._rest = self._process.stdout.read(message["rest"])
+                break
+        self._ready.set()
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Note an event in the journal; times are monotonic ns. A sampler that died is found by ``stop``."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(event).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self.failure = "the sampler ended early"
+
+    def finish(self) -> None:
+        """Wait for the last readings; the journal is then closed. Call after the "end" event."""
+        assert self._listener is not None
+        self._listener.join(READY_S)
+        self.failure = self._said.get("failure", "") or self.failure
+        self.cpu_s = self._said.get("done", 0.0)
+        if "done" not in self._said:
+            self.failure = self.failure or "the sampler ended early"
+        self._close()
+
+    def stop(self) -> Recording:
+        """Wait for the last readings; the Recording of everything up to the "end" event."""
+        self.finish()
+        return self.recording()
+
+    def recording(self) -> Recording:
+        from . import build
+
+        return build.build(self.content(), self.folder / NAME, self.folder / REGIONS)
+
+    def content(self) -> bytes:
+        """The journal: what reached the file, and what a full disk kept from it."""
+        try:
+            written = (self.folder / NAME).read_bytes()
+        except OSError:
+            written = b""
+        return written + self._rest
+
+    def clean(self) -> None:
+        """Remove the journal and the regions' files, once the recording is saved."""
+        (self.folder / NAME).unlink(missing_ok=True)
+        for path in (self.folder / REGIONS).glob("*"):
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a process that outlived the command may still write its regions
+            (self.folder / REGIONS).rmdir()
+
+    def _close(self) -> None:
+        if self._process is None:
+            return
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None

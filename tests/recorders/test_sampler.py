@@ -1,0 +1,186 @@
+"""The sampler in simulated time: exact brackets, rates, wraps, stalls."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.meters.fakes import Wave
+from tests.recorders.simulated import SECOND, Script, SimulatedMeter, Time, simulate, truth_j
+from wattribute.outputs.summary import summarise
+from wattribute.plugins import Availability
+from wattribute.recorders.sampler import END_LIMIT_NS, START_LIMIT_NS, descendants
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+def energies(recording):
+    return {d["device"]: d["energy_j"] for d in summarise(recording, carbon=False)["devices"]}
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4, 8])
+def test_a_constant_power_is_exact(tmp_path, time, gpus):
+    waves = [Wave(300)] * gpus
+    script = Script(time, 10.0)
+    recording = simulate(tmp_path, [SimulatedMeter(time, waves, 0.1)], script)
+    summary = summarise(recording, carbon=False)
+    assert summary["duration_s"] == 10
+    # 300 W × 10 s; a change is seen at most one look (50 ms) after it happened, only at the ends does that matter
+    assert summary["energy_j"] == pytest.approx(3000 * gpus, rel=0.005)
+    for device in summary["devices"]:
+        assert device["low_j"] <= 3000 <= device["high_j"]
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.13, 0.37])
+def test_a_square_wave(tmp_path, time, phase):
+    time.now_ns += int(phase * SECOND)
+    wave = Wave(400, 100, 0.73, 0.3)
+    script = Script(time, 10.0)
+    recording = simulate(tmp_path, [SimulatedMeter(time, [wave], 0.1)], script)
+    assert energies(recording)["gpu 0"] == pytest.approx(truth_j(wave, script), rel=0.02)
+
+
+def test_package_and_dram_are_added_and_psys_is_not(tmp_path, time):
+    meters = [
+        SimulatedMeter(time, [Wave(100)], 0.001, device_kind="cpu", known=0.001),
+        SimulatedMeter(time, [Wave(20)], 0.001, device_kind="dram", known=0.001),
+    ]
+    summary = summarise(simulate(tmp_path, meters, Script(time, 5.0)), carbon=False)
+    assert summary["energy_j"] == pytest.approx(600, rel=0.001)
+
+
+def test_a_wrap_in_the_middle(tmp_path, time):
+    wave = Wave(150)
+    meter = SimulatedMeter(time, [wave], 0.001, wraps_at=262_143_328, device_kind="cpu", known=0.001)  # wraps at 262 J
+    script = Script(time, 5.0)  # 750 J
+    recording = simulate(tmp_path, [meter], script)
+    assert energies(recording)["cpu 0"] == pytest.approx(750, rel=0.001)
+
+
+def test_a_stall_loses_nothing_on_a_counter(tmp_path, time):
+    wave = Wave(400, 100, 0.5, 0.3)
+    script = Script(time, 5.0, stalls={2.0: 1.0})
+    recording = simulate(tmp_path, [SimulatedMeter(time, [wave], 0.1)], script)
+    assert np.diff(recording.signals[0].times).max() >= SECOND
+    assert energies(recording)["gpu 0"] == pytest.approx(truth_j(wave, script), rel=0.02)
+
+
+def test_a_gauge_counts_the_partial_first_and_last_interval(tmp_path, time):
+    meter = SimulatedMeter(time, [Wave(250)], 0.1, kind="gauge", known=0.1)
+    script = Script(time, 1.234, late_ns=3_000_000)
+    recording = simulate(tmp_path, [meter], script, interval_s=0.5)
+    assert energies(recording)["gpu 0"] == pytest.approx(250 * 1.234, rel=1e-9)
+
+
+def test_the_bracket_begins_on_an_edge_and_ends_after_one(tmp_path, time):
+    script = Script(time, 0.25)
+    recording = simulate(tmp_path, [SimulatedMeter(time, [Wave(300)], 0.1)], script)
+    signal = recording.signals[0]
+    changes = signal.times[1:][np.diff(signal.values) > 0] + recording.clock.offset_ticks
+    assert changes[0] <= script.start_ns
+    assert script.start_ns - changes[0] < 5_000_000  # the child started right after an update
+    assert changes[-1] > script.end_ns
+    assert changes[-1] % (SECOND // 10) < 1_100_000  # and the last one was seen within a millisecond
+
+
+def test_a_dead_counter_holds_nobody_up_for_long_and_is_named(tmp_path, time):
+    began = time.now_ns
+    script = Script(time, 1.0)
+    recording = simulate(tmp_path, [SimulatedMeter(time, [Wave(0)], 0.1)], script)
+    assert script.start_ns - began <= START_LIMIT_NS + 10_000_000
+    assert time.now_ns - script.end_ns <= END_LIMIT_NS
+    assert recording.signals == ()
+    assert [p.kind for p in recording.problems] == ["dead"]
+    assert "not 0 J" in recording.problems[0].message
+    summary = summarise(recording, carbon=False)
+    assert summary["energy_j"] is None
+    assert summary["devices"] == []
+
+
+@pytest.mark.parametrize(("period_s", "per_second"), [(0.001, 50), (0.02, 50), (0.1, 20), (1.0, 2)])
+def test_the_rate_is_twice_the_sensors_and_at_most_50_hz(tmp_path, time, period_s, per_second):
+    meter = SimulatedMeter(time, [Wave(300)], period_s)
+    script = Script(time, 60.0)
+    recording = simulate(tmp_path, [meter], script)
+    times = recording.signals[0].times
+    late = (times > times[-1] - 25 * SECOND) & (times < times[-1] - 5 * SECOND)
+    assert late.sum() == pytest.approx(20 * per_second, rel=0.1, abs=2)
+
+
+def test_an_interval_that_was_asked_for_is_kept(tmp_path, time):
+    recording = simulate(tmp_path, [SimulatedMeter(time, [Wave(300)], 0.1)], Script(time, 10.0), interval_s=0.25)
+    inside = np.diff(recording.signals[0].times[-45:-5])
+    assert np.median(inside) == pytest.approx(0.25 * SECOND, rel=0.01)
+
+
+def test_a_late_wake_up_is_not_paid_back_by_a_burst(tmp_path, time):
+    meter = SimulatedMeter(time, [Wave(300)], 0.1)
+    simulate(tmp_path, [meter], Script(time, 10.0, stalls={3.0: 3.0}), interval_s=0.1)
+    # 7 s awake at 10 Hz, and the brackets at 1 kHz for at most one period each
+    assert meter.reads < 70 + 2 * 110
+
+
+def test_a_master_that_vanishes_ends_it_and_what_was_sampled_stays(tmp_path, time):
+    script = Script(time, 2.0, vanish=True)
+    recording = simulate(tmp_path, [SimulatedMeter(time, [Wave(300)], 0.1)], script)
+    assert "end_ticks" not in recording.metadata["run"]
+    assert summarise(recording, carbon=False)["energy_j"] == pytest.approx(600, rel=0.1)
+
+
+def test_a_meter_that_fails_is_left_out_and_the_others_go_on(tmp_path, time):
+    class Broken(SimulatedMeter):
+        def read(self):
+            if self.reads > 300:
+                raise RuntimeError("bug [in] a plug-in")
+            return super().read()
+
+    meters = [Broken(time, [Wave(1)], 0.1, device_kind="dram"), SimulatedMeter(time, [Wave(300)], 0.1)]
+    recording = simulate(tmp_path, meters, Script(time, 20.0))
+    assert any("simulated failed and was left out" in p.message for p in recording.problems)
+    assert energies(recording)["gpu 0"] == pytest.approx(6000, rel=0.01)
+
+
+def test_the_live_status_is_energy_since_the_start(tmp_path, time):
+    script = Script(time, 5.0)
+    meter = SimulatedMeter(time, [Wave(100)], 0.001, wraps_at=262_143_328, known=0.001)
+    simulate(tmp_path, [meter], script, live_s=1.0)
+    told = [m for m in script.said if "live" in m]
+    assert len(told) == pytest.approx(6, abs=1)
+    last = told[-1]
+    expected = 100 * (last["at"] - script.start_ns) / SECOND
+    assert last["live"][0]["energy_j"] == pytest.approx(expected, abs=3)
+    json.dumps(told)
+
+
+def test_shares_of_processes_are_noted_and_averaged(tmp_path, time):
+    class Shared(SimulatedMeter):
+        def process_shares(self, pids):
+            assert pids == [7, 8]
+            return {"gpu 0": 0.25}
+
+    script = Script(time, 5.0)
+    recording = simulate(tmp_path, [Shared(time, [Wave(300)], 0.1)], script, watch=lambda pid: [pid, pid + 1])
+    assert recording.metadata["run"]["shares"] == {"gpu 0": 0.25}
+
+
+def test_descendants_are_found():
+    import os
+    import subprocess
+
+    child = subprocess.Popen(["sh", "-c", "sleep 5 & wait"], start_new_session=True)
+    try:
+        for _ in range(100):
+            if len(descendants(child.pid)) == 2:
+                break
+        assert len(descendants(child.pid)) == 2
+        assert child.pid in descendants(os.getpid())
+    finally:
+        os.killpg(child.pid, 15)
+        child.wait()
+
+
+def test_the_simulated_meter_is_a_meter(time):
+    assert SimulatedMeter(time, [Wave(1)], 0.1).available() == Availability(True)

@@ -4,12 +4,10 @@
  * (each closed bin hands its per-frame times to its parent bin, so every level is exact) and sums(). Energy is
  * S(b) - S(a) of the lane's curve, for the innermost span whose frame is kept. reference_tiles.py says the same in NumPy.
  */
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "wattribute.h"
 
 typedef struct {
     int64_t rows;
@@ -227,7 +225,7 @@ static void bins_call(sink_t *sink, int64_t t, int32_t frame) {
 }
 
 /* `out` has 2^(depth+1) - 2^(depth-levels+1) bins, coarsest level first; returns -1 when memory ran out */
-EXPORT int wattribute_bins(const lane_t *lane, int64_t t0, int64_t width, int depth, int levels, bin_t *out) {
+WAT_API int wattribute_bins(const lane_t *lane, int64_t t0, int64_t width, int depth, int levels, bin_t *out) {
     bins_t b = {.sink = {bins_segment, bins_call}, .curve = {.lane = lane}, .t0 = t0, .width = width,
                 .depth = depth, .levels = levels, .out = out};
     int status = 0;
@@ -268,7 +266,7 @@ static void sums_call(sink_t *sink, int64_t t, int32_t frame) {
 }
 
 /* adds to ticks, calls and energy, which have a value per frame */
-EXPORT int wattribute_sums(const lane_t *lane, int64_t t0, int64_t t1, int64_t *ticks, int64_t *calls, double *energy) {
+WAT_API int wattribute_sums(const lane_t *lane, int64_t t0, int64_t t1, int64_t *ticks, int64_t *calls, double *energy) {
     sums_t s = {.sink = {sums_segment, sums_call}, .curve = {.lane = lane}, .ticks = ticks, .calls = calls,
                 .energy = energy};
     seek(&s.curve, t0);

@@ -6,13 +6,12 @@ A lane is an object with the columns of model.Spans; a curve is a pair (times, v
 from __future__ import annotations
 
 import ctypes
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import reference_tiles
+from .library import LIBRARY
 from .reference_tiles import BIN
 
 __all__ = ["BIN", "bins", "sums"]
@@ -36,14 +35,6 @@ class _Lane(ctypes.Structure):
     )
 
 
-def _library() -> Any:
-    for name in ("libwattribute.so", "libwattribute.dylib"):
-        path = Path(__file__).with_name(name)
-        if path.exists() and os.environ.get("WATTRIBUTE_CORE") != "reference":
-            return ctypes.CDLL(str(path))
-    return None
-
-
 def _lane(lane: Any, frames: int, keep: Any, curve: Any) -> tuple[_Lane, list[Any]]:
     """The C view of a lane, and the arrays that must outlive it."""
     kinds = (np.int64, np.int64, np.int32, np.int64, np.uint8)
@@ -61,12 +52,11 @@ def _lane(lane: Any, frames: int, keep: Any, curve: Any) -> tuple[_Lane, list[An
 def bins(lane: Any, frames: int, keep: Any, curve: Any, t0: int, width: int, depth: int, levels: int) -> Any:
     """The bins of the ``levels`` finest levels, coarsest first; the finest has 2**depth bins of ``width`` ticks."""
     curve = _NO_CURVE if curve is None else curve
-    library = _library()
-    if library is None:
+    if LIBRARY is None:
         return reference_tiles.bins(lane, frames, keep, curve, t0, width, depth, levels)
     out = np.empty((2 << depth) - (1 << (depth - levels + 1)), BIN)
     view, alive = _lane(lane, frames, keep, curve)
-    status = library.wattribute_bins(
+    status = LIBRARY.wattribute_bins(
         ctypes.byref(view), ctypes.c_int64(t0), ctypes.c_int64(width), depth, levels, ctypes.c_void_p(out.ctypes.data)
     )
     del alive
@@ -78,12 +68,11 @@ def bins(lane: Any, frames: int, keep: Any, curve: Any, t0: int, width: int, dep
 def sums(lane: Any, frames: int, keep: Any, curve: Any, t0: int, t1: int) -> tuple[Any, Any, Any]:
     """Innermost ticks, calls and energy per frame inside [t0, t1)."""
     curve = _NO_CURVE if curve is None else curve
-    library = _library()
-    if library is None:
+    if LIBRARY is None:
         return reference_tiles.sums(lane, frames, keep, curve, t0, t1)
     ticks, calls, energy = np.zeros(frames, np.int64), np.zeros(frames, np.int64), np.zeros(frames)
     view, alive = _lane(lane, frames, keep, curve)
-    status = library.wattribute_sums(
+    status = LIBRARY.wattribute_sums(
         ctypes.byref(view),
         ctypes.c_int64(t0),
         ctypes.c_int64(t1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,7 @@ def command(
             import webbrowser
 
             webbrowser.open(page.url)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt):
             page.wait()
 

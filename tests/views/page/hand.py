@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -13,8 +15,8 @@ SECOND = 1000  # ticks
 HOSTILE = "<script>alert(1)</script>"
 
 
-def recording(kernels: int = 4) -> Recording:
-    """Ten seconds; rank 0's stream runs ``kernels`` kernels back to back up to 8 s; a counter at 100 W, then 300 W."""
+def recording(kernels: int = 4, length_s: int = 10) -> Recording:
+    """Rank 0's stream runs ``kernels`` kernels back to back up to 8 s; a counter at 100 W, then 300 W."""
     frames = Frames.of(
         [
             ("main", "user", "function", "main.c", 3),
@@ -43,7 +45,7 @@ def recording(kernels: int = 4) -> Recording:
     joules = np.where(times <= 5000, times * 100, 500_000 + (times - 5000) * 300)  # mJ: 100 W, then 300 W
     counter = Signal("hip:::energy:device=0", "counter", "J", times, joules, Fraction(1, 1000), "node01", "GPU 0", 3)
     return Recording(
-        Clock(SECOND, 0, 10000),
+        Clock(SECOND, 0, length_s * SECOND),
         frames,
         nodes,
         processes,
@@ -54,3 +56,13 @@ def recording(kernels: int = 4) -> Recording:
         (Link("node01", "GPU 0", (2,), "given"),),
         metadata={"name": f"two ranks {HOSTILE}"},
     )
+
+
+def start(*arguments: object) -> tuple[subprocess.Popen[str], str]:
+    """``wattribute view`` as people run it, and the address it printed."""
+    command = [sys.executable, "-m", "wattribute", "view", *(str(argument) for argument in arguments), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    assert address.startswith("http://"), process.communicate()
+    return process, address

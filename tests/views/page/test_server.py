@@ -93,12 +93,13 @@ def test_reading_is_all_it_does(page, method):
     [
         ("api/nope", 404),
         ("api/span?lane=99&row=0", 404),
-        ("api/span?lane=0&row=-5", 400),
-        ("api/span?lane=0&row=12345", 400),
+        ("api/span?lane=0&row=-5", 404),
+        ("api/span?lane=0&row=12345", 404),
         ("api/view?lanes=0&from=a&to=1&width=3", 400),
         ("api/view?lanes=x&from=0&to=1&width=3", 400),
         ("api/view?lanes=0&from=5&to=5&width=3", 400),
         ("api/bin?lane=2&from=1e999&to=3", 400),
+        ("api/power?devices=7&from=0&to=3&width=5", 404),
         ("api/table?from=3", 400),
     ],
 )

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ...errors import NotFoundError, WattributeError
+from ...errors import NotFoundError, OutputError, WattributeError
 from .session import Session
 
 TYPES = {
@@ -55,11 +55,19 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, session: Session, host: str = "127.0.0.1", port: int = 0) -> None:
         self.session = session
+        self.closed = False
         self.token = secrets.token_urlsafe(16)
         self.files = static()
         self.policy = policy(self.files["index.html"])
-        super().__init__((host, port), _Handler)
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as error:
+            raise OutputError(f"cannot serve on {host} port {port}: {error.strerror}; try another --port") from error
         self.names = {host, "127.0.0.1", "localhost"}
+
+    def server_close(self) -> None:
+        self.closed = True  # connections that browsers keep open outlive the listening socket
+        super().server_close()
 
     @property
     def url(self) -> str:
@@ -76,6 +84,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet: the terminal belongs to the user."""
 
     def do_GET(self) -> None:
+        if self.server.closed:
+            self.close_connection = True
+            return None
         refused = self._refused()
         if refused:
             return self._send(403, {"error": refused})
@@ -107,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, name: str, query: Mapping[str, str]) -> None:
         try:
             answer = self.server.session.answer(name, query)
-        except KeyError:
+        except (KeyError, IndexError):
             return self._send(404, {"error": "there is no such thing in this recording"})
         except NotFoundError as error:
             return self._send(410, {"error": str(error)})

@@ -191,6 +191,8 @@ class Tiles:
     def span(self, location: int, row: int) -> dict[str, Any]:
         """One span in full: joules with bounds per device, self and total, and its share of what was measured."""
         lane = self.lanes[location]
+        if not 0 <= row < lane.spans:
+            raise KeyError(row)
         spans, _ = lane.piece(row, row + 1)
         start, end, frame = int(spans.start[-1]), int(spans.end[-1]), int(spans.frame[-1])
         began, ended = lane.children(row)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .readers import read
     from .recorders.regions import region
     from .views.description import describe
+    from .views.page import view, write_page
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,8 @@ _HOME = {
     "region": "recorders.regions",
     "save": "archive",
     "scan": "archive",
+    "view": "views.page",
+    "write_page": "views.page",
 }
 __all__ = [
     "Attribution",
@@ -51,6 +54,8 @@ __all__ = [
     "region",
     "save",
     "scan",
+    "view",
+    "write_page",
 ]
 
 

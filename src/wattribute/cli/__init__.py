@@ -17,6 +17,7 @@ VERBS: dict[str, str] = {
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
     "run": "Run a command and say what it cost: energy, power, carbon.",
+    "view": "Walk through a recording in the browser: lanes, power, tables, flame graphs.",
     "zones": "List the zones whose carbon intensity is known, with source, year and licence.",
 }
 

@@ -1,0 +1,223 @@
+"""How the page scales: 10⁸ spans in 64 lanes (``--spans``, ``--lanes``), tiles, first paint, zoom steps, bytes.
+
+    python benchmarks/view.py [--spans 1e8] [--lanes 64] [--keep FOLDER]
+
+Prints one line per promise: what was measured, the limit, and whether it holds. Every phase runs in a process of
+its own, so that peak memory is that phase's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+PER_S = 1_000_000_000
+LENGTH_S = 100
+FRAMES = 200
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+class Lanes:
+    """A span source that makes up each lane when asked: bursts of short kernels of random length, back to back."""
+
+    def __init__(self, spans: int, lanes: int) -> None:
+        self.per_lane, self.lanes = spans // lanes, lanes
+
+    def locations(self) -> Sequence[int]:
+        return range(self.lanes)
+
+    def spans(self, location: int):  # type: ignore[no-untyped-def]
+        from wattribute.model import Spans
+
+        n, rng = self.per_lane, np.random.default_rng(location)
+        length = rng.exponential(1.0, n)
+        pause = np.where(rng.random(n) < 0.001, 200 * rng.random(n), 0.0)
+        scale = LENGTH_S * PER_S / float((length + pause).sum() * 1.0001)
+        begin = np.cumsum(length + pause) - length
+        start, end = (begin * scale).astype(np.int64), ((begin + length) * scale).astype(np.int64)
+        frame = (rng.integers(0, FRAMES, n) * (rng.random(n) < 0.5)).astype(np.int32)
+        return Spans(start, end, frame, np.full(n, -1, np.int64), np.zeros(n, np.int32), np.zeros(n, np.bool_))
+
+    def problems(self):  # type: ignore[no-untyped-def]
+        return ()
+
+
+def generate(spans: int, lanes: int, where: Path) -> None:
+    """A recording of GPU streams, one energy counter per stream, read every 10 ms, as a .watt archive."""
+    from fractions import Fraction
+
+    from wattribute import archive
+    from wattribute.model import Clock, Device, Frames, Link, Locations, Nodes, Processes, Recording, Signal
+
+    times = np.arange(0, LENGTH_S * PER_S + 1, PER_S // 100, dtype=np.int64)
+    rng = np.random.default_rng(1)
+    signals, devices, links = [], [], []
+    for i in range(lanes):
+        host, device = f"node{i // 8:02d}", f"GPU {i % 8}"
+        values = np.cumsum(rng.integers(1_000_000, 5_000_000, len(times)))
+        signals.append(
+            Signal(f"hip:::energy:device={i % 8}", "counter", "J", times, values, Fraction(1, 10**6), host, device)
+        )
+        devices.append(Device(device, "gpu", host))
+        links.append(Link(host, device, (i,), "given"))
+    hosts = -(-lanes // 8)
+    recording = Recording(
+        Clock(PER_S, 0, LENGTH_S * PER_S),
+        Frames.of([(f"kernel_{i}(double*, int)", "hip", "kernel") for i in range(FRAMES)]),
+        Nodes.of([(i, f"node{i:02d}", "node", -1) for i in range(hosts)]),
+        Processes.of(
+            [(i, f"MPI Rank {i}", "process", i // 8) for i in range(lanes)]
+            + [(lanes + i, "HIP Context", "accelerator", i // 8, i) for i in range(lanes)]
+        ),
+        Locations.of([(i, "HIP[0:1]", "gpu", lanes + i, 2 * spans // lanes) for i in range(lanes)]),
+        Lanes(spans, lanes),  # type: ignore[arg-type]
+        tuple(signals),
+        tuple(devices),
+        tuple(links),
+        metadata={"name": f"{spans:,} spans in {lanes} lanes"},
+    )
+    archive.save(recording, where)
+
+
+def build(path: Path) -> dict[str, float]:
+    """Make the tiles; seconds, peak memory, bytes on disk."""
+    from wattribute.views.page import places
+    from wattribute.views.page.session import Session
+
+    began = time.perf_counter()
+    session = Session(path)
+    seconds = time.perf_counter() - began
+    where = places.folder(path, {})
+    size = sum(file.stat().st_size for file in where.iterdir())
+    bins = (where / "lanes.bins").stat().st_size
+    session.close()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"seconds": seconds, "peak": peak, "disk": size, "bins": bins}
+
+
+def zoom(path: Path) -> dict[str, float]:
+    """Views of all lanes at random places and depths, as the server answers them."""
+    from wattribute.views.page.session import Session
+
+    began = time.perf_counter()
+    session = Session(path)
+    opened = time.perf_counter() - began
+    length, lanes = session.tiles.length, ",".join(str(lane) for lane in session.tiles.lanes)
+    rng = np.random.default_rng(2)
+    took, sizes = [], []
+    for depth in [*range(0, 28), *range(0, 28)]:
+        span = max(64, length >> depth)
+        at = int(rng.integers(0, max(1, length - span)))
+        query = {"lanes": lanes, "devices": "0,1,2,3,4,5", "from": str(at), "to": str(at + span), "width": "1400"}
+        began = time.perf_counter()
+        drawn, power = session.answer("view", query), session.answer("power", query)
+        took.append(time.perf_counter() - began)
+        sizes.append(len(drawn) + len(power))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    session.close()
+    return {"opened": opened, "median": statistics.median(took), "worst": max(took), "bytes": max(sizes), "peak": peak}
+
+
+def browse(path: Path) -> dict[str, float]:
+    """First paint in Chromium after the tiles exist, and the time a frame takes while zooming."""
+    from playwright.sync_api import sync_playwright
+
+    from wattribute.views.page import view
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        tab = browser.new_page(viewport={"width": 1600, "height": 2400})
+        began = time.perf_counter()
+        with view(path) as page:
+            tab.goto(page.url)
+            tab.wait_for_selector("body[data-loaded]")
+            painted = time.perf_counter() - began
+            box = tab.locator("#lanes").bounding_box()
+            assert box
+            tab.mouse.move(box["x"] + 900, box["y"] + 200)
+            frames, shown = [], 0
+            for step in range(60):
+                tab.mouse.wheel(0, -100 if step < 45 else 100)
+                tab.wait_for_timeout(60)
+                frames.append(tab.evaluate("wattribute.frameMs"))
+            shown = tab.evaluate("wattribute.lanes.locations().length")
+        browser.close()
+    return {"painted": painted, "median": statistics.median(frames), "worst": max(frames), "lanes": shown}
+
+
+def phase(name: str, *arguments: object) -> dict[str, float]:
+    """Run one phase in a process of its own."""
+    command = [sys.executable, __file__, "--phase", name, *(str(argument) for argument in arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def say(what: str, value: float, limit: float, unit: str) -> None:
+    print(f"{'ok  ' if value <= limit else 'FAIL'}  {what:58s} {value:10.3f} {unit}  (limit {limit:g})", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--spans", type=float, default=1e8)
+    parser.add_argument("--lanes", type=int, default=64)
+    parser.add_argument("--keep", type=Path, help="make the recording here and keep it; use it if it is there")
+    parser.add_argument("--phase", nargs="+", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.phase:
+        name, *rest = given.phase
+        if name == "generate":
+            generate(int(rest[0]), int(rest[1]), Path(rest[2]))
+            print("{}")
+        else:
+            print(json.dumps({"build": build, "zoom": zoom, "browse": browse}[name](Path(rest[0]))))
+        return
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="wattribute-view-"))
+    folder.mkdir(exist_ok=True, parents=True)
+    path = folder / f"{int(given.spans)}-{given.lanes}.watt"
+    try:
+        if not path.exists():
+            began = time.perf_counter()
+            phase("generate", int(given.spans), given.lanes, path)
+            print(
+                f"      generated {given.spans:g} spans in {given.lanes} lanes in {time.perf_counter() - began:.1f} s"
+            )
+        shutil.rmtree(path.with_name(f"{path.name}.tiles"), ignore_errors=True)
+        report(phase("build", path), phase("zoom", path), phase("browse", path))
+    finally:
+        if not given.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def report(built: dict[str, float], zoomed: dict[str, float], browsed: dict[str, float]) -> None:
+    print(f"      tiles in {built['seconds']:.1f} s; {built['disk'] / 1e9:.2f} GB, bins {built['bins'] / 1e6:.0f} MB")
+    say("peak memory while building tiles", built["peak"] / 1e9, 2, "GB")
+    say("peak memory while serving", zoomed["peak"] / 1e9, 2, "GB")
+    say("tiles opened", zoomed["opened"], 2, "s")
+    say("first paint in Chromium, server start included", browsed["painted"], 2, "s")
+    say("zoom step on the server, median", zoomed["median"] * 1e3, 200, "ms")
+    say("zoom step on the server, worst", zoomed["worst"] * 1e3, 200, "ms")
+    say("bytes per view, worst", zoomed["bytes"] / 1e6, 2, "MB")
+    say(f"frame in Chromium, median ({browsed['lanes']:.0f} lanes on screen)", browsed["median"], 50, "ms")
+    say("frame in Chromium, worst", browsed["worst"], 50, "ms")
+
+
+if __name__ == "__main__":
+    main()

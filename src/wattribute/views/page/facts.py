@@ -1,0 +1,168 @@
+"""What the page has to know before it draws anything: frames with their colours, lanes, devices, signals, totals.
+
+Made once, when the tiles are built, and kept with them; plain values that become JSON. Names are other people's text:
+they are cleaned of control characters here and only ever set as text by the page.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...alignment.sanity import examine
+from ...attribution.labels import process_labels
+from ...model import Recording, Signal
+from .. import kinds, names, numbers
+from .energy import Metered, addable
+
+SEPARATOR = "\x1f"  # between the parts of a book's key
+SPARK = 120  # points of a signal's small picture
+MOST_SIGNALS = 400
+
+
+def facts(recording: Recording, metered: Metered, source: str) -> dict[str, Any]:
+    """Everything about a recording but its spans and curves."""
+    devices = _devices(metered)
+    per_s = recording.clock.ticks_per_s
+    steepest = [float(np.max(np.diff(c.values) / np.diff(c.times))) for c in metered.burned if len(c.times) > 1]
+    return {
+        "title": str(recording.metadata.get("name") or Path(source).name or source),
+        "source": source,
+        "clock": {"ticks_per_s": per_s, "epoch_ns": recording.clock.epoch_ns},
+        "frames": _frames(recording),
+        "kinds": {name: {"label": label, "colour": colour} for name, (label, colour) in kinds.KINDS.items()},
+        "processes": {str(i): names.clean(name) for i, name in enumerate(process_labels(recording))},
+        "lanes": _lanes(recording, metered),
+        "devices": devices,
+        "most_w": max(steepest, default=0.0) * per_s,
+        "summary": _summary(recording, devices),
+        "signals": _signals(recording, metered),
+        "signals_more": max(0, len(recording.signals) - MOST_SIGNALS),
+        "problems": list(dict.fromkeys(names.clean(text) for text in _noticed(recording))),
+    }
+
+
+def _noticed(recording: Recording) -> list[str]:
+    """What reading brought to light, and what looks wrong with the sensors."""
+    return [problem.message for problem in recording.problems] + [check.message for check in examine(recording)]
+
+
+def _frames(recording: Recording) -> list[dict[str, Any]]:
+    table = recording.frames
+    short = names.labels(table.name, 60)
+    out = []
+    for i, kind in enumerate(kinds.kinds(table)):
+        colour = kinds.shade(kind, table.name[i])
+        out.append(
+            {
+                "name": names.full(table.name[i]),
+                "label": short[table.name[i]],
+                "kind": kind,
+                "colour": colour,
+                "ink": kinds.ink(colour),
+                "file": names.clean(table.file[i]) if table.file[i] else "",
+                "line": int(table.line[i]),
+            }
+        )
+    return out
+
+
+def _lanes(recording: Recording, metered: Metered) -> list[dict[str, Any]]:
+    """One entry per location that may hold spans, those of a process (and of the streams it created) together."""
+    out = []
+    for location in recording.spans.locations():
+        owner = recording.owner(location)
+        lane = {
+            "location": location,
+            "name": names.clean(recording.locations.name[location]),
+            "kind": recording.locations.kind[location],
+            "process": owner,
+            "host": names.clean(recording.location_host(location)) if owner >= 0 else "",
+            "devices": metered.counted(location),
+        }
+        out.append(lane)
+    hosts = {host: i for i, host in enumerate(dict.fromkeys(lane["host"] for lane in out))}
+    return sorted(out, key=lambda lane: (hosts[lane["host"]], lane["process"], lane["kind"] != "cpu", lane["location"]))
+
+
+def _devices(metered: Metered) -> list[dict[str, Any]]:
+    many = len({book["host"] for book in metered.books}) > 1
+    views = len({book["of"] for book in metered.books if book["device"] == metered.books[0]["device"]}) > 1
+    out = []
+    for i, book in enumerate(metered.books):
+        label = names.clean(book["device"])
+        label = f"{names.clean(book['host'])} · {label}" if many else label
+        users = sum(any(use.device == i for use in uses) for uses in metered.uses.values())
+        entry = {**book, "key": key(book), "label": f"{label} · {book['of']}" if views else label, "users": users}
+        out.append({**entry, "readings": len(metered.burned[i].times) if i < len(metered.burned) else 0})
+    return out
+
+
+def key(row: Any) -> str:
+    """Names a book, in rows and in books alike."""
+    return SEPARATOR.join(str(row[name]) for name in ("host", "device", "of"))
+
+
+def _summary(recording: Recording, devices: list[dict[str, Any]]) -> list[str]:
+    """The headline: joules that may be added (disjoint devices of one view), never nested ones."""
+    added = addable(devices)
+    hosts = len(recording.hosts())
+    said = [f"{hosts} hosts"] if hosts > 1 else []
+    processes = sum(kind == "process" for kind in recording.processes.kind)
+    said += [f"{numbers.count(processes)} processes"] if processes > 1 else []
+    if not added:
+        return [*said, "no energy metered"]
+    total = {name: math.fsum(book[name] for book in added) for name in ("measured_j", "attributed_j", "idle_j")}
+    place = "kernels" if all(book["of"] == "kernels" for book in added) else "spans"
+    said.append(f"{numbers.si(total['measured_j'], 'J')} measured")
+    return [*said, f"{numbers.si(total['attributed_j'], 'J')} in {place}", f"{numbers.si(total['idle_j'], 'J')} idle"]
+
+
+def _signals(recording: Recording, metered: Metered) -> list[dict[str, Any]]:
+    """Those that speak for a device first, then in the order of the recording."""
+    known = [_signal(recording, signal, metered) for signal in recording.signals]
+    return sorted(known, key=lambda signal: not signal["used"])[:MOST_SIGNALS]
+
+
+def _signal(recording: Recording, signal: Signal, metered: Metered) -> dict[str, Any]:
+    raw = signal.values
+    if signal.kind == "counter" and len(raw):
+        raw = raw - raw[0]  # while they are integers: a counter may be too large for a float
+    values = np.asarray(raw, np.float64) * float(signal.scale)
+    seconds = np.asarray(signal.times, np.float64) / recording.clock.ticks_per_s
+    finite = values[np.isfinite(values)]
+    gaps = np.diff(seconds)
+    return {
+        "name": names.clean(signal.name),
+        "device": names.clean(f"{signal.host} · {signal.device}" if signal.device else signal.host or "–"),
+        "kind": signal.kind,
+        "unit": signal.unit,
+        "readings": len(values),
+        "period_s": float(np.median(gaps)) if len(gaps) else None,
+        "least": float(finite.min()) if len(finite) else None,
+        "most": float(finite.max()) if len(finite) else None,
+        "latency_s": signal.latency_s,
+        "estimated": signal.estimated,
+        "stale": signal.stale,
+        "used": any(book["signal"] == signal.name and book["host"] == signal.host for book in metered.books),
+        "spark": _spark(signal.kind, seconds, values),
+    }
+
+
+def _spark(kind: str, seconds: Any, values: Any) -> list[float | None]:
+    """A small picture of a signal: a counter as its rate (a ramp says nothing), anything else as its mean per bin."""
+    if len(seconds) < 2 or seconds[-1] <= seconds[0]:
+        return []
+    edges = np.linspace(seconds[0], seconds[-1], min(SPARK, len(seconds)) + 1)
+    if kind == "counter":
+        level = np.interp(edges, seconds, values)
+        out = np.diff(level) / np.diff(edges)
+    else:
+        at = np.clip(np.searchsorted(edges, seconds, "right") - 1, 0, len(edges) - 2)
+        filled = np.bincount(at, minlength=len(edges) - 1)
+        with np.errstate(invalid="ignore"):
+            out = np.bincount(at, np.nan_to_num(values), len(edges) - 1) / filled
+    return [float(f"{value:.4g}") if math.isfinite(value) else None for value in out.tolist()]

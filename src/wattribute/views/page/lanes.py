@@ -1,0 +1,234 @@
+"""One lane on disk: its bins at every level and its spans, read in pieces with ``pread``.
+
+``Writer`` puts lanes into a folder in one pass; ``Lane`` answers for any stretch of time: how many spans, which ones
+(with the spans open around them), bins of a level, bins finer than the finest level, sums per frame. Memory follows
+what is asked for, never the length of the lane.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._core import tiles
+from ...model import Spans
+
+STRIDE = 4096  # every so many spans the start is kept in memory
+FINEST = 16  # at most 2^16 bins: finer bins weigh as much as the spans themselves
+_FILES = ("lanes.bins", "lanes.spans", "lanes.index")
+_COLUMNS = {"start": "<i8", "end": "<i8", "parent": "<i4", "frame": "<i4", "depth": "<i2", "resumed": "|u1"}
+SPAN = np.dtype(
+    [("start", "<f8"), ("end", "<f8"), ("energy", "<f8"), ("row", "<f8"), ("frame", "<i4"), ("depth", "<i4")]
+)
+Energies = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]  # times and values of S(t)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Power-of-two bins over [0, width << depth): the same for all lanes of a recording."""
+
+    width: int  # ticks of a bin of the finest level
+    depth: int
+
+    @classmethod
+    def over(cls, length_ticks: int) -> Grid:
+        depth = FINEST
+        while depth and (1 << depth) > length_ticks:
+            depth -= 1
+        return cls(max(1, -(-length_ticks // (1 << depth))), depth)
+
+
+def levels_for(spans: int, grid: Grid) -> int:
+    """How many levels a lane of so many spans deserves: a few spans per bin of the finest one."""
+    return min(grid.depth, max(0, spans // 4).bit_length()) + 1
+
+
+class Writer:
+    """Puts lanes into a folder, one after the other: three files hold them all, so that 10,000 lanes are no trouble."""
+
+    def __init__(self, folder: Path, grid: Grid, frames: int) -> None:
+        self.grid, self.frames = grid, frames
+        self._bins, self._spans, self._index = (open(folder / name, "wb") for name in _FILES)  # noqa: SIM115
+
+    def add(self, location: int, spans: Spans, keep: Any, energies: Energies | None) -> dict[str, Any]:
+        """Append a lane; returns what the manifest has to remember of it."""
+        levels = levels_for(len(spans), self.grid)
+        width = self.grid.width << (self.grid.depth - levels + 1)
+        entry = {
+            "location": location,
+            "spans": len(spans),
+            "levels": levels,
+            "width": width,
+            "deepest": int(spans.depth.max()) if len(spans) else 0,
+            "at": [self._bins.tell(), self._spans.tell(), self._index.tell()],
+        }
+        tiles.bins(spans, self.frames, keep, energies, 0, width, levels - 1, levels).tofile(self._bins)
+        for name, kind in _COLUMNS.items():
+            column = getattr(spans, name)
+            self._spans.write(np.ascontiguousarray(np.minimum(column, 32767) if name == "depth" else column, kind).data)
+        self._index.write(np.ascontiguousarray(spans.start[::STRIDE], "<i8").data)
+        return entry
+
+    def close(self) -> None:
+        for file in (self._bins, self._spans, self._index):
+            file.close()
+
+
+class Files:
+    """The three files of a folder of tiles, open for reading."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bins, self.spans = (os.open(folder / name, os.O_RDONLY) for name in _FILES[:2])
+        self.index = np.fromfile(folder / _FILES[2], "<i8")
+
+    def close(self) -> None:
+        os.close(self.bins)
+        os.close(self.spans)
+
+
+class Lane:
+    """A lane of a folder of tiles. Safe to use from several threads."""
+
+    def __init__(self, files: Files, entry: dict[str, Any], frames: int, keep: Any, energies: Energies | None) -> None:
+        self.location, self.spans = int(entry["location"]), int(entry["spans"])
+        self.levels, self.width = int(entry["levels"]), int(entry["width"])
+        self.frames, self.keep, self.energies = frames, keep, energies
+        self._files = files
+        self._bins_at, self._spans_at, index_at = entry["at"]
+        self._index = files.index[index_at // 8 : index_at // 8 + -(-self.spans // STRIDE)]
+        self._block = lru_cache(maxsize=8)(self._read_block)
+
+    def _column(self, name: str, first: int, last: int) -> Any:
+        offset = self._spans_at
+        for other, kind in _COLUMNS.items():
+            size = np.dtype(kind).itemsize
+            if other == name:
+                data = os.pread(self._files.spans, (last - first) * size, offset + first * size)
+                return np.frombuffer(data, kind)
+            offset += size * self.spans
+        raise KeyError(name)
+
+    def _read_block(self, block: int) -> Any:
+        return self._column("start", block * STRIDE, min(self.spans, (block + 1) * STRIDE))
+
+    def _starts_before(self, t: int, or_at: bool) -> int:
+        """How many spans start before (or at) t."""
+        side: Any = "right" if or_at else "left"
+        block = int(np.searchsorted(self._index, t, side)) - 1
+        if block < 0:
+            return 0
+        return block * STRIDE + int(np.searchsorted(self._block(block), t, side))
+
+    def between(self, a: int, b: int) -> tuple[int, int]:
+        """The rows [first, last) from the last that starts before ``a`` to the last that starts before ``b``.
+
+        What is open at ``a`` is the first of them or above it.
+        """
+        return max(0, self._starts_before(a, or_at=False) - 1), self._starts_before(b, or_at=False)
+
+    def count(self, a: int, b: int) -> int:
+        """How many spans [a, b) shows, give or take the open ones."""
+        first, last = self.between(a, b)
+        return max(0, last - first)
+
+    def piece(self, first: int, last: int) -> tuple[Spans, npt.NDArray[np.int64]]:
+        """Spans [first, last) and the ancestors of ``first``, as a table of its own; and their rows in the lane."""
+        above: list[int] = []
+        at = first
+        while first < last and (at := int(self._column("parent", at, at + 1)[0])) >= 0:
+            above.insert(0, at)
+        columns = {
+            name: np.concatenate(
+                [*(self._column(name, row, row + 1) for row in above), self._column(name, first, max(first, last))]
+            )
+            for name in _COLUMNS
+        }
+        rows = np.concatenate([np.array(above, np.int64), np.arange(first, max(first, last), dtype=np.int64)])
+        parent = columns["parent"].astype(np.int64)
+        inside = np.where(parent >= first, parent - first + len(above), np.searchsorted(rows[: len(above)], parent))
+        parent = np.where(parent < 0, -1, inside)
+        spans = Spans(
+            columns["start"],
+            columns["end"],
+            columns["frame"],
+            parent,
+            columns["depth"].astype(np.int32),
+            columns["resumed"].astype(bool),
+        )
+        return spans, rows
+
+    def bins(self, a: int, b: int, most: int) -> tuple[int, int, Any]:
+        """At most ``most`` bins (or a few more) that cover [a, b): where they begin, their width, and the bins."""
+        need = max(1, -(-(b - a) // most))
+        if need < self.width:
+            return self._raster(a, b, most)
+        level = self.levels - 1
+        width = self.width
+        while width < need and level > 0:
+            width, level = 2 * width, level - 1
+        first, last = max(0, a // width), min(1 << level, -(-b // width))
+        first = min(first, last)
+        size = tiles.BIN.itemsize
+        data = os.pread(self._files.bins, (last - first) * size, self._bins_at + ((1 << level) - 1 + first) * size)
+        return first * width, width, np.frombuffer(data, tiles.BIN)
+
+    def _raster(self, a: int, b: int, most: int) -> tuple[int, int, Any]:
+        """Below the finest level: bins made now, of the spans that are visible."""
+        depth = max(0, most.bit_length() - 1)
+        width = max(1, -(-(b - a) // (1 << depth)))
+        spans, _ = self.piece(*self.between(a, a + (width << depth)))
+        return a, width, tiles.bins(spans, self.frames, self.keep, self.energies, a, width, depth, 1)
+
+    def sums(self, a: int, b: int) -> tuple[Any, Any, Any]:
+        """Innermost ticks, calls and energy per frame inside [a, b)."""
+        spans, _ = self.piece(*self.between(a, b))
+        return tiles.sums(spans, self.frames, self.keep, self.energies, a, b)
+
+    def first_of(self, frames: Sequence[int], after: int, before: int) -> int | None:
+        """The first row of these frames that starts after one moment and before another."""
+        row, last = self._starts_before(after, or_at=True), self._starts_before(before, or_at=False)
+        while row < last:
+            until = min(last, row + 16 * STRIDE)
+            hits = np.flatnonzero(np.isin(self._column("frame", row, until), frames))
+            if len(hits):
+                return row + int(hits[0])
+            row = until
+        return None
+
+    def used(self, start: Any, end: Any) -> Any:
+        """S(end) − S(start): NaN where nothing was metered."""
+        if self.energies is None or not len(self.energies[0]):
+            return np.full(len(start), np.nan)
+        return np.interp(end, *self.energies) - np.interp(start, *self.energies)
+
+    def children(self, row: int) -> tuple[Any, Any]:
+        """When the direct, kept children of a span began and ended; those of a child not kept count as its own."""
+        end = int(self._column("end", row, row + 1)[0])
+        last = max(row + 1, self._starts_before(end, or_at=True))
+        spans, rows = self.piece(row, last)
+        kept = np.asarray(self.keep, bool)[spans.frame]
+        found, below = np.zeros(len(spans), bool), np.searchsorted(rows, [row])
+        while len(below):
+            hang = np.isin(spans.parent, below)
+            found |= hang & kept
+            below = np.flatnonzero(hang & ~kept)
+        return spans.start[found], spans.end[found]
+
+
+def exact(lane: Lane, a: int, b: int) -> Any:
+    """The spans that touch [a, b), one record each, with the energy each used (with its callees)."""
+    spans, rows = lane.piece(*lane.between(a, b))
+    touches = (spans.end > a) | (spans.start >= a)
+    out = np.zeros(len(rows), SPAN)
+    energy = lane.used(spans.start, spans.end)
+    out["start"], out["end"], out["row"] = spans.start, spans.end, rows
+    out["energy"] = np.where(np.asarray(lane.keep, bool)[spans.frame], energy, np.nan) if len(rows) else energy
+    out["frame"], out["depth"] = spans.frame, spans.depth
+    return out[touches]

@@ -1,0 +1,76 @@
+"""Where a recording's tiles live, and whether they still fit it.
+
+Beside the archive (``trace.tiles/``), or in the user's cache folder when that place is read-only. The fingerprint is
+over the names, sizes and times of the recording's files and the options: whatever changes it, the tiles are made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import NotFoundError
+from .tiles import VERSION
+
+
+def root(path: Path) -> Path:
+    """The recording's own file or folder: an OTF2 anchor stands for the folder it lies in."""
+    path = Path(os.path.abspath(path))
+    return path.parent if path.suffix == ".otf2" and path.is_file() else path
+
+
+def newest(path: Path) -> float:
+    """When the recording was last changed, in seconds since 1970; 0 when it is not there."""
+    top = root(path)
+    try:
+        times = [top.stat().st_mtime_ns] if top.is_file() else [time for _, _, time in _walk(top)]
+    except OSError:
+        return 0.0
+    return max(times, default=0) / 1e9
+
+
+def fingerprint(path: Path, options: Mapping[str, Any]) -> str:
+    """A hash of what the tiles depend on; raises NotFoundError when the recording is gone."""
+    top = root(path)
+    try:
+        entries = [(str(top), top.stat().st_size, top.stat().st_mtime_ns)] if top.is_file() else _walk(top)
+    except OSError as error:
+        raise NotFoundError(f"{path} is not there any more ({error.strerror})") from error
+    said = json.dumps([VERSION, entries, {name: repr(value) for name, value in sorted(options.items())}])
+    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _walk(top: Path) -> list[tuple[str, int, int]]:
+    out = []
+    top.stat()
+    for folder, folders, files in os.walk(top):
+        folders.sort()
+        for name in sorted(files):
+            stat = os.stat(os.path.join(folder, name))
+            out.append((os.path.relpath(os.path.join(folder, name), top), stat.st_size, stat.st_mtime_ns))
+    return out
+
+
+def folder(path: Path, options: Mapping[str, Any]) -> Path:
+    """The folder for the tiles of a recording under these options; its parent exists and can be written to."""
+    top = root(path)
+    mark = f"-{hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()[:8]}" if options else ""
+    if _writable(top.parent) and _writable(top):
+        return top.with_name(f"{top.name}.tiles{mark}")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wattribute" / "tiles"
+    named = hashlib.sha256(str(top).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="wattribute-")) / "tiles"
+    return cache / f"{top.name}-{named}{mark}"
+
+
+def _writable(path: Path) -> bool:
+    """Whether we may put something here. Root may anywhere, but a folder marked read-only is meant to stay so."""
+    return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)

@@ -1,0 +1,146 @@
+"""The page's server: this machine only, one random token in the address, nothing but the recording behind it.
+
+A request must name our own host (no DNS rebinding), come from our own page (Origin, Sec-Fetch-Site) and carry the
+token. Static files are a fixed list read from the package; the rest are the answers of a :class:`~.session.Session`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from ...errors import NotFoundError, OutputError, WattributeError
+from .session import Session
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+
+
+def static() -> dict[str, bytes]:
+    """The page's files by name."""
+    folder = files(__package__) / "static"
+    return {item.name: item.read_bytes() for item in folder.iterdir() if item.name.endswith(tuple(TYPES))}
+
+
+def policy(page: bytes) -> str:
+    """A Content-Security-Policy that allows our files and the inline scripts of this page, nothing else."""
+    inline = re.findall(rb"<script[^>]*>(.+?)</script>", page, re.S)
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'" for text in inline)
+    rules = [
+        "default-src 'none'",
+        f"script-src 'self' {hashes}",
+        "style-src 'self'",
+        "img-src data:",
+        "connect-src 'self'",
+    ]
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"])
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one session on a loopback address until shut down."""
+
+    daemon_threads = True
+
+    def __init__(self, session: Session, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.session = session
+        self.closed = False
+        self.token = secrets.token_urlsafe(16)
+        self.files = static()
+        self.policy = policy(self.files["index.html"])
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as error:
+            raise OutputError(f"cannot serve on {host} port {port}: {error.strerror}; try another --port") from error
+        self.names = {host, "127.0.0.1", "localhost"}
+
+    def server_close(self) -> None:
+        self.closed = True  # connections that browsers keep open outlive the listening socket
+        super().server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.server_address[0]!s}:{self.server_address[1]}/{self.token}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "wattribute"
+    sys_version = ""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet: the terminal belongs to the user."""
+
+    def do_GET(self) -> None:
+        if self.server.closed:
+            self.close_connection = True
+            return None
+        refused = self._refused()
+        if refused:
+            return self._send(403, {"error": refused})
+        parts = urlsplit(self.path)
+        name = parts.path.split("/", 2)[2] if parts.path.count("/") >= 2 else ""
+        if name in ("", "index.html"):
+            return self._bytes(200, self.server.files["index.html"], TYPES[".html"])
+        if name.startswith("static/") and name[7:] in self.server.files:
+            kind = TYPES["." + name.rsplit(".", 1)[1]]
+            return self._bytes(200, self.server.files[name[7:]], kind)
+        if name.startswith("api/"):
+            return self._answer(name[4:], {key: values[-1] for key, values in parse_qs(parts.query).items()})
+        return self._send(404, {"error": "there is no such page"})
+
+    def _refused(self) -> str:
+        """Why this request gets nothing, or the empty string."""
+        host = self.headers.get("Host", "")
+        if host.rsplit(":", 1)[0] not in self.server.names:  # any port: the other end of an ssh tunnel has its own
+            return "wrong host"
+        if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
+            return "wrong origin"
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            return "another site asked"
+        given = self.path.split("/")[1].split("?")[0].encode("latin-1", "replace")
+        if not hmac.compare_digest(given, self.server.token.encode()):
+            return "wrong or missing token: open the address that `wattribute view` printed"
+        return ""
+
+    def _answer(self, name: str, query: Mapping[str, str]) -> None:
+        try:
+            answer = self.server.session.answer(name, query)
+        except (KeyError, IndexError):
+            return self._send(404, {"error": "there is no such thing in this recording"})
+        except NotFoundError as error:
+            return self._send(410, {"error": str(error)})
+        except (WattributeError, ValueError) as error:
+            return self._send(400, {"error": str(error)})
+        except OSError as error:
+            return self._send(410, {"error": f"the recording or its tiles cannot be read any more: {error}"})
+        if isinstance(answer, bytes):
+            return self._bytes(200, answer, "application/octet-stream")
+        return self._send(200, answer)
+
+    def _send(self, status: int, answer: Any) -> None:
+        self._bytes(status, json.dumps(answer, allow_nan=False).encode(), "application/json")
+
+    def _bytes(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Content-Security-Policy", self.server.policy)
+        self.end_headers()
+        self.wfile.write(body)

@@ -1,0 +1,57 @@
+// What all pictures over time share: the gutter of names, ticks ↔ pixels, the time axis, brush and marks.
+
+import { inks, moment, ticksOf } from "wattribute/format.js";
+
+export const GUTTER = 210;
+
+export class Axis {
+  constructor(view, perSecond) {
+    Object.assign(this, { view, perSecond, width: 800 });
+  }
+
+  x(ticks) {
+    return GUTTER + ((ticks - this.view.from) / (this.view.to - this.view.from)) * (this.width - GUTTER);
+  }
+
+  ticks(x) {
+    return this.view.from + ((x - GUTTER) / (this.width - GUTTER)) * (this.view.to - this.view.from);
+  }
+
+  /** Lines and labels of the time axis, at the top of a picture. */
+  draw(context, height) {
+    const { soft, line } = inks();
+    const [from, to] = [this.view.from / this.perSecond, this.view.to / this.perSecond];
+    const { step, at } = ticksOf(from, to, this.width - GUTTER);
+    context.strokeStyle = line;
+    context.fillStyle = soft;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (const seconds of at) {
+      const x = Math.round(this.x(seconds * this.perSecond)) + 0.5;
+      if (x < GUTTER) continue;
+      context.moveTo(x, 0);
+      context.lineTo(x, height);
+      context.fillText(moment(seconds, step), x + 4, 8);
+    }
+    context.stroke();
+  }
+
+  /** The brushed range and the marks, over a picture. */
+  over(context, height, from = this) {
+    const { brush, accent, warn } = inks();
+    const { view } = this;
+    const left = (x) => Math.max(GUTTER, Math.min(this.width, x));
+    if (view.brush) {
+      const [a, b] = view.brush.map((t) => left(from.x(t)));
+      context.fillStyle = brush;
+      context.fillRect(a, 0, Math.max(1, b - a), height);
+      context.fillStyle = accent;
+      for (const x of [a, b]) if (x > GUTTER && x < this.width) context.fillRect(x - 0.5, 0, 1, height);
+    }
+    context.fillStyle = warn;
+    for (const mark of view.marks) {
+      const x = from.x(mark);
+      if (x >= GUTTER && x <= this.width) context.fillRect(x - 0.5, 0, 1.5, height);
+    }
+  }
+}

@@ -12,6 +12,12 @@ $(STAMP): pyproject.toml setup.py $(wildcard src/wattribute/_core/*.c src/wattri
 	@sh tools/setup-venv.sh $(PYTHON) $(VENV)
 	@touch $(STAMP)
 
+demo: $(STAMP)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+docs: $(STAMP)
+	$(BIN)/python tools/make_cli_reference.py
+
 test: $(if $(filter true,$(CI)),system) check
 	$(BIN)/python -m pytest -m "not realtime"
 	$(BIN)/python -m pytest -m realtime

@@ -87,11 +87,12 @@ _CRAY = r"(?:.*\W)?(?:craypm|pm_counters|cray_pm)\W+(?:PM_)?"
 _HWMON = r"(?:.*\W)?(hwmon\d+)\W"
 _X86 = r"(?:(?:AMD |Intel )RAPL|x86_energy)\b.*?\b"
 _X86_PARTS = (
-    (r"(?:package|pkg|socket)[-_ ]?(\d*)", "cpu", "package {0}"),
-    (r"(?:dram|memory)[-_ ]?(\d*)", "dram", "dram {0}"),
-    (r"core[-_ ]?(\d*)", "core", "core {0}"),
-    (r"gpu[-_ ]?(\d*)", "igpu", "graphics {0}"),
-    (r"(?:psys|platform|blade|board)", "psys", "psys"),
+    (r"(?:package|pckg|pkg|socket)[-_ \[]?(\d*)", "cpu", "package {0}"),
+    (r"(?:dram|memory)[-_ \[]?(\d*)", "dram", "dram {0}"),
+    (r"(?:single_)?core[-_ \[]?(\d*)", "core", "core {0}"),
+    (r"gpu[-_ \[]?(\d*)", "igpu", "graphics {0}"),
+    (r"blade", "psys", "blade"),  # the sum of the packages
+    (r"(?:psys|platform|board)", "psys", "psys"),
 )
 
 # The first pattern that matches wins.

@@ -96,8 +96,7 @@ class EventFile:
         self._path = path
         self._times: list[int] = []
         self._bodies: list[bytes] = []
-        self._chunk = np.zeros(chunk, np.uint8)
-        self._start_chunk()
+        self._start_chunk(chunk)
 
     def add(self, time: int, body: bytes) -> None:
         self._times.append(time)
@@ -121,8 +120,8 @@ class EventFile:
             times, self._times, self._bodies = np.array(self._times, np.uint64), [], []
             self._pack(times, blob, lengths)
 
-    def _start_chunk(self) -> None:
-        self._chunk[:] = 0
+    def _start_chunk(self, size: int) -> None:
+        self._chunk = np.zeros(size, np.uint8)  # anew: untouched zeros cost no memory, and locations may be many
         self._at, self._first, self._stamped = HEADER, self.count + 1, False
 
     def _end_chunk(self, ending: int = 0) -> None:
@@ -131,7 +130,7 @@ class EventFile:
         self._chunk[self._at : self._at + ending] = np.frombuffer(_END[:ending], np.uint8)
         with self._path.open("ab") as file:  # not held open: there may be thousands of locations
             file.write((self._chunk[: self._at + ending] if ending else self._chunk).tobytes())
-        self._start_chunk()
+        self._start_chunk(len(self._chunk))
 
     def _pack(self, times: npt.NDArray[np.uint64], blob: Bytes, lengths: npt.NDArray[np.int64]) -> None:
         begins = np.cumsum(lengths) - lengths

@@ -115,19 +115,19 @@ def test_files_are_written_whole(wattribute, simple, tmp_path):
         (["--engine", "loca"], "did you mean 'local'"),
         (["--map", "energy"], "SIGNAL_RE -> NAME"),
         (["--map", "energy_count -> HIP Contxt 0"], "did you mean 'HIP Context 0'"),
-        (["--topology", "/nonexistent.toml"], "No such file"),
+        (["--topology", "{tmp}/none.toml"], "No such file"),
         (["--from", "yesterday"], "neither seconds nor ISO"),
         (["--from", "2026-01-01"], "no wall clock"),
         (["--from", "5", "--to", "2"], "is empty"),
         (["--metric", "device=0"], "--by signal"),
         (["--format", "parquet"], "-o OUT.parquet"),
-        (["-o", "/nonexistent/table.txt"], "cannot be written"),
-        (["--format", "json", "-o", "/nonexistent/x.json"], "cannot be written"),
+        (["-o", "{tmp}/none/table.txt"], "cannot be written"),
+        (["--format", "json", "-o", "{tmp}/none/x.json"], "cannot be written"),
         (["--format", "report", "--by", "frame"], "by device and frame"),
     ],
 )
-def test_a_wrong_option_is_one_clear_line(wattribute, simple, flags, words):
-    out, errors = wattribute(simple, *flags, code=1)
+def test_a_wrong_option_is_one_clear_line(wattribute, simple, tmp_path, flags, words):
+    out, errors = wattribute(simple, *(flag.replace("{tmp}", str(tmp_path)) for flag in flags), code=1)
     assert out == ""
     assert words in errors
     assert errors.startswith("wattribute: ")

@@ -236,7 +236,9 @@ def _collapsed(
     piece = np.concatenate([[0], np.cumsum(cuts)])
     kept = np.flatnonzero(changed)
     tell("stale", f"repeats its value between updates; {len(times)} readings were collapsed to {len(kept)} changes")
-    return times[kept], raw[kept], np.diff(piece[kept]) > 0, True
+    gaps = np.diff(piece[kept]) > 0
+    steps = np.where(gaps, 0, np.diff(raw[kept]))  # nor is what rose from the cut to that first change known
+    return times[kept], np.concatenate([[0], np.cumsum(steps)]), gaps, True
 
 
 def is_stale(signal: Signal, times: Ints, raw: npt.NDArray[Any]) -> bool:

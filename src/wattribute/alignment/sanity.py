@@ -13,28 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model import Clock, Problem, Recording, Signal
+from ..sensors import contains
 from .energy import Energy, energy, is_stale
 
 _EARLY_READINGS = 10  # missing at the end, in units of the signal's own spacing …
 _EARLY_PART = 0.05  # … and this part of the longest signal
+_MANY = 10  # readings, before their spacing means anything
 _DISAGREE = 0.10
-_PARTS = {
-    "node": {"psys", "cpu", "core", "igpu", "dram", "gpu", "hwmon"},
-    "psys": {"cpu", "core", "igpu", "dram"},
-    "cpu": {"core", "igpu"},
-}
-
-
-def contains(outer: str, inner: str) -> bool:
-    """Whether a device of one kind includes the energy of one of another kind on the same host."""
-    return inner in _PARTS.get(outer, ())
 
 
 @dataclass(frozen=True)
 class Check:
     """A finding about one or two signals; ``ratio`` is integrated power over counter."""
 
-    kind: str  # "stale", "dead", "mirrored", "nested", "ended-early", "power-ratio"
+    kind: str  # "stale", "dead", "constant", "mirrored", "nested", "ended-early", "power-ratio"
     message: str
     signals: tuple[int, ...]  # rows of Recording.signals
     ratio: float | None = None
@@ -47,7 +39,9 @@ class Check:
 def examine(recording: Recording) -> list[Check]:
     """All findings, in the order of the signals."""
     signals = recording.signals
-    alone = [check for row in range(len(signals)) for check in _alone(signals, row, recording.clock)]
+    begins = min((int(signal.times[0]) for signal in signals if len(signal)), default=0)
+    ends = max((int(signal.times[-1]) for signal in signals if len(signal)), default=0)
+    alone = [check for row in range(len(signals)) for check in _alone(signals, row, recording.clock, begins, ends)]
     together = [*_mirrored(signals), *_nested(recording), *_power_ratios(recording)]
     return sorted(alone + together, key=lambda check: check.signals)
 
@@ -56,7 +50,8 @@ def _title(signal: Signal) -> str:
     return f"{signal.name} on {signal.host}" if signal.host else signal.name
 
 
-def _alone(signals: Sequence[Signal], row: int, clock: Clock) -> list[Check]:
+def _alone(signals: Sequence[Signal], row: int, clock: Clock, begins: int, ends: int) -> list[Check]:
+    """What can be said of one signal; ``begins`` and ``ends`` are the first and last reading of the recording."""
     signal = signals[row]
     found = []
     if len(signal) >= 2 and signal.kind == "counter":
@@ -64,17 +59,12 @@ def _alone(signals: Sequence[Signal], row: int, clock: Clock) -> list[Check]:
         if not moved.any():
             found.append(Check("dead", f"{_title(signal)}: the counter never moved", (row,)))
         elif is_stale(signal, np.asarray(signal.times), signal.values):
-            spacing = float(np.median(np.diff(signal.times[1:][moved]))) / clock.ticks_per_s
-            found.append(
-                Check(
-                    "stale",
-                    f"{_title(signal)}: changes only every {spacing * 1e3:.3g} ms although read more often",
-                    (row,),
-                )
-            )
-    if len(signal) >= 2:
-        ends = max(int(s.times[-1]) for s in signals if len(s))
-        begins = min(int(s.times[0]) for s in signals if len(s))
+            spacing_ms = 1e3 * float(np.median(np.diff(signal.times[1:][moved]))) / clock.ticks_per_s
+            text = f"{_title(signal)}: changes only every {spacing_ms:.3g} ms although read more often"
+            found.append(Check("stale", text, (row,)))
+    elif len(signal) >= _MANY and signal.kind == "gauge" and not (signal.values != signal.values[0]).any():
+        found.append(Check("constant", f"{_title(signal)}: never changed", (row,), warns=False))
+    if len(signal) >= _MANY:
         short = ends - int(signal.times[-1])
         if short > _EARLY_READINGS * np.median(np.diff(signal.times)) and short > _EARLY_PART * (ends - begins):
             text = f"{_title(signal)}: ends {short / clock.ticks_per_s:.3g} s before the last reading of the recording"

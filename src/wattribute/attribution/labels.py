@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..alignment.sanity import contains
 from ..model import Paths, Recording
+from ..sensors import contains
 from .join import Book, Plan
 
 Ints = npt.NDArray[np.int64]

@@ -45,7 +45,9 @@ def _signal(recording: Recording, user: int, source: Source, found: list[Signal]
     number = device_index(Device(recording.nodes.name[node], "")) if node >= 0 else None
     tests: tuple[Callable[[Signal], bool], ...] = (
         lambda s: s.location == user,
-        lambda s: s.location >= 0 and recording.owner(s.location) == owner and not s.device,
+        lambda s: (
+            s.location >= 0 and s.location not in source.users and recording.owner(s.location) == owner and not s.device
+        ),
         lambda s: bool(s.device) and s.host == source.device.host and device_index(Device(s.device, "")) == number,
     )
     for test in tests:

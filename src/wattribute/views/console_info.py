@@ -29,14 +29,31 @@ def info_tables(about: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [_head(about), Text()]
     parts += _titled("What ran where", _places(about))
     parts += _titled("Signals", _signals(about["signals"]))
+    parts += _titled("Who uses which device", _topology(about["topology"]))
     parts += _titled("Events", _events(about["events_by_kind"]))
     parts += _titled("Score-P metrics", _plugins(about.get("plugins", ())))
+    parts += _checks(about["checks"])
     parts += [_text(f"! {one['message']}", "yellow") for one in about["problems"][:_ROWS]]
     if len(about["problems"]) > _ROWS:
         parts.append(
             Text(f"! … and {len(about['problems']) - _ROWS} more problems (--format json lists them)", "yellow")
         )
     return Group(*parts)
+
+
+def _topology(links: Sequence[dict[str, Any]]) -> Table | None:
+    def who(link: dict[str, Any]) -> str:
+        number = len(link["locations"])
+        return f"{number} {'stream' if link['kinds'] == ['gpu'] else 'thread'}{'' if number == 1 else 's'}"
+
+    rows = ((link["device"], link["host"], who(link), link["reason"]) for link in links)
+    return _table(("device", "host", "users", "because"), rows)
+
+
+def _checks(checks: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    """Sensors to be wary of first; what is merely worth knowing is dim."""
+    ordered = sorted(checks, key=lambda check: not check["warns"])
+    return [_text(f"! {one['message']}", "yellow" if one["warns"] else "dim") for one in ordered[:_ROWS]]
 
 
 def _head(about: dict[str, Any]) -> Table:

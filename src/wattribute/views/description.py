@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..model import Recording, Signal
+from ..alignment import Check, Topology, examine
+from ..model import Link, Recording, Signal
 
 
 def describe(recording: Recording, threads: int | None = None, progress: Any = None) -> dict[str, Any]:
@@ -31,6 +32,8 @@ def describe(recording: Recording, threads: int | None = None, progress: Any = N
         "locations": [_location(recording, row) for row in range(len(recording.locations))],
         "devices": [asdict(device) for device in recording.devices],
         "signals": [_signal(recording, signal) for signal in recording.signals],
+        "topology": [_link(recording, link) for link in Topology(recording).all_links()],
+        "checks": [_check(recording, check) for check in examine(recording)],
         "missing": [
             {
                 "location": int(recording.locations.id[one.location]),
@@ -47,6 +50,18 @@ def describe(recording: Recording, threads: int | None = None, progress: Any = N
             if key in metadata
         },
     }
+
+
+def _link(recording: Recording, link: Link) -> dict[str, Any]:
+    """Who uses a device, and why we think so; locations by the ids of the file."""
+    kinds = sorted({recording.locations.kind[row] for row in link.locations})
+    ids = [int(recording.locations.id[row]) for row in link.locations]
+    return {"host": link.host, "device": link.device, "kinds": kinds, "locations": ids, "reason": link.reason}
+
+
+def _check(recording: Recording, check: Check) -> dict[str, Any]:
+    names = [recording.signals[row].name for row in check.signals]
+    return {"kind": check.kind, "message": check.message, "signals": names, "ratio": check.ratio, "warns": check.warns}
 
 
 def _events(recording: Recording, threads: int | None, progress: Any) -> dict[str, int]:

@@ -1,0 +1,142 @@
+"""Readings become joules(t): one hand-computed case per rule, and wraps by hypothesis."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wattribute.alignment import energy
+from wattribute.errors import OptionError
+from wattribute.model import Clock, Signal
+
+CLOCK = Clock(ticks_per_s=10)
+
+
+def signal(kind, times, values, unit="J", **more):
+    return Signal("s", kind, unit, np.array(times, np.int64), np.array(values), **more)
+
+
+def kinds(curve):
+    return [problem.kind for problem in curve.problems]
+
+
+def test_a_counter_is_subtracted_before_it_becomes_a_float():
+    # 2^53 + 1 and 2^53 + 4 are 3 µJ apart; as floats of joules they would not be
+    curve = energy(signal("counter", [0, 5], [2**53 + 1, 2**53 + 4], scale=Fraction(1, 10**6)), CLOCK)
+    assert curve.values.tolist() == [0.0, 3 / 1e6]
+    assert curve.bounded
+
+
+def test_uint64_counters_wrap_by_themselves():
+    values = np.array([2**64 - 2, 3], np.uint64)
+    assert energy(signal("counter", [0, 1], values), CLOCK).values.tolist() == [0.0, 5.0]
+
+
+def test_a_known_width_is_undone():
+    # 990 → 5 is a rise of 15 modulo 1000
+    curve = energy(signal("counter", [0, 1, 2], [980, 990, 5], wraps_at=1000), CLOCK)
+    assert curve.values.tolist() == [0, 10, 25]
+    assert kinds(curve) == ["wrap"]
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=2, max_size=20), st.integers(0, 2**32 - 1))
+def test_an_unknown_32_bit_wrap_is_guessed(steps, first):
+    steps = [*steps, max(steps), max(steps)]  # the fastest step is seen twice, so that one survives
+    values = (first + np.concatenate([[0], np.cumsum(steps)])) % 2**32
+    fell = np.diff(values) < 0
+    curve = energy(signal("counter", range(len(values)), values), CLOCK)
+    wrap = int(np.flatnonzero(fell)[0]) if fell.any() else None
+    if wrap is None or (values.max() >= 2**31 and steps[wrap] <= 3 * max(s for i, s in enumerate(steps) if i != wrap)):
+        assert curve.measured == sum(steps)
+        assert len(curve.pieces) == 1
+
+
+def test_a_reset_is_cut_out():
+    # 100 → 130, reset, 7 → 27: what was used between the readings at 1 and 2 is unknown; 30 + 20 are known
+    curve = energy(signal("counter", [0, 1, 2, 3], [100, 130, 7, 27]), CLOCK)
+    assert curve.measured == 50
+    assert curve.values.tolist() == [0, 30, 30, 50]
+    assert curve.pieces.start.tolist() == [0, 2]
+    assert curve.pieces.end.tolist() == [1, 3]
+    assert kinds(curve) == ["reset"]
+
+
+def test_a_reading_that_dips_is_left_out():
+    curve = energy(signal("counter", [0, 1, 2, 3], [10, 20, 15, 40]), CLOCK)
+    assert curve.times.tolist() == [0, 1, 3]
+    assert curve.values.tolist() == [0, 10, 30]
+    assert kinds(curve) == ["backwards"]
+
+
+def test_a_stale_counter_runs_from_its_first_to_its_last_change():
+    # read every tick, changing every 4th: changes at 4 (to 8), 8 (to 20), 12 (to 21)
+    values = [0] * 4 + [8] * 4 + [20] * 4 + [21] * 4
+    curve = energy(signal("counter", range(16), values), CLOCK)
+    assert curve.times.tolist() == [4, 8, 12]
+    assert curve.values.tolist() == [0, 12, 13]
+    assert curve.measured == 13
+    assert curve.pieces.end.tolist() == [12]
+    assert kinds(curve) == ["stale"]
+
+
+def test_a_counter_known_to_be_stale_is_collapsed_whatever_its_spacing():
+    assert energy(signal("counter", [0, 1, 2, 3], [0, 1, 1, 3], stale=True), CLOCK).times.tolist() == [1, 3]
+    assert energy(signal("counter", [0, 1, 2, 3], [0, 1, 1, 3]), CLOCK).times.tolist() == [0, 1, 2, 3]
+
+
+def test_a_stale_counter_that_is_reset_keeps_its_gap():
+    values = [0] * 3 + [5] * 3 + [9] * 3 + [1] * 3 + [4] * 3 + [6] * 3
+    curve = energy(signal("counter", range(18), values, stale=True), CLOCK)
+    assert curve.measured == 4 + 2  # 5 → 9 before the reset, 4 → 6 after the first change behind it
+    assert len(curve.pieces) == 2
+
+
+def test_gauges_are_integrated():
+    # 10 W then 20 W then 0 W, a second (10 ticks) apart: steps 10 + 20, trapezoids 15 + 10
+    power = signal("gauge", [0, 10, 20], [10.0, 20.0, 0.0], "W")
+    step, trapezoid = energy(power, CLOCK, "step"), energy(power, CLOCK, "trapezoid")
+    assert step.values.tolist() == [0, 10, 30]
+    assert trapezoid.values.tolist() == [0, 15, 25]
+    assert (trapezoid.unit, trapezoid.bounded) == ("J", False)
+    assert energy(signal("gauge", [0, 10], [5, 5], "%"), CLOCK).unit == "%·s"
+    with pytest.raises(OptionError, match="trapezoid"):
+        energy(power, CLOCK, "trapez")
+
+
+def test_deltas_are_summed_from_the_first_reading_on():
+    curve = energy(signal("delta", [0, 10, 20], [99, 2, 3]), CLOCK)
+    assert curve.values.tolist() == [0, 2, 5]  # what was used before the first reading is not ours
+
+
+def test_odd_readings():
+    curve = energy(signal("counter", [0, 1, 1, 3], [0.0, 4.0, 5.0, float("nan")]), CLOCK)
+    assert curve.values.tolist() == [0, 5]
+    assert kinds(curve) == ["not-a-number", "duplicate"]
+    assert energy(signal("delta", [0, 1, 1], [0, 4, 5]), CLOCK).measured == 9
+    assert energy(signal("counter", [3, 1], [6, 2]), CLOCK).measured == 4
+    one = energy(signal("counter", [3], [6]), CLOCK)
+    assert (one.measured, len(one.times), kinds(one)) == (0.0, 0, ["short"])
+    assert energy(signal("counter", [], []), CLOCK).measured == 0
+    constant = energy(signal("counter", [0, 5, 9], [7, 7, 7]), CLOCK)
+    assert constant.values.tolist() == [0, 0, 0]
+
+
+def test_estimates_have_no_bounds():
+    assert not energy(signal("counter", [0, 1], [0, 1], estimated=True), CLOCK).bounded
+
+
+def test_a_part_of_the_curve():
+    whole = energy(signal("counter", [0, 10, 20], [0, 10, 40]), CLOCK)
+    part = whole.between(5, 15)
+    assert part.times.tolist() == [5, 10, 15]
+    assert part.values.tolist() == [0, 5, 20]
+    # of the 10 J and 30 J of the two intervals that were cut, nothing or all may have been used in the part
+    assert part.least.tolist() == [0, 0]
+    assert part.most.tolist() == [10, 30]
+    assert whole.between(None, 10).measured == 10
+    assert whole.between(30, 40).measured == 0
+    assert whole.between(0, 20).least.tolist() == [10, 30]

@@ -1,0 +1,230 @@
+"""One hand-computed case per rule: shares, of, windows, slices, loads, statistics, who is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.recordings import spans
+from wattribute.engines import attribute, user_curves
+from wattribute.errors import NoDataError, OptionError
+from wattribute.model import Clock, Device, Frames, Locations, Nodes, Processes, Recording, Signal, SpanTable
+
+
+def counter(values, times=(0, 10), name="energy", device="GPU 0", **more):
+    return Signal(name, "counter", "J", np.array(times), np.array(values), host="n", device=device, **more)
+
+
+def machine(columns, *signals, devices=(("GPU 0", "gpu"),), owners=None, kind="gpu"):
+    """Locations that each hold the given spans; stream i belongs to process owners[i] (else to process 0)."""
+    owners = owners or [0] * len(columns)
+    count = max(owners) + 1
+    processes = [(i, f"rank {i}", "process", 0) for i in range(count)]
+    processes += [(10 + i, f"context {i}", "accelerator", 1, i) for i in range(count)]
+    base = count if kind == "gpu" else 0
+    return Recording(
+        Clock(1),
+        Frames.of([("a", "hip", "kernel"), ("b", "hip", "kernel"), ("copy", "hip", "copy"), ("c", "mpi", "wait")]),
+        Nodes.of([(0, "n", "node"), (1, "0", "GPU", 0)]),
+        Processes.of(processes),
+        Locations.of([(i, f"l{i}", kind, base + owner) for i, owner in enumerate(owners)]),
+        SpanTable({i: spans(rows) for i, rows in enumerate(columns)}),
+        signals,
+        tuple(Device(name, what, "n") for name, what in devices),
+    )
+
+
+def own(found, key="frame"):
+    return dict(zip(found.rows[key], found.rows["self_j"], strict=True))
+
+
+def test_nested_regions_split_60_to_40():
+    # a [0, 10) holds b [3, 7): of 100 J a keeps 6 ticks of 10
+    recording = machine([[(0, 10, 0, -1), (3, 7, 1, 0)]], counter([0, 100]))
+    for method in ("linear", "window"):
+        assert own(attribute(recording, method=method)) == pytest.approx({"a": 60, "b": 40})
+
+
+def test_overlapping_streams_by_busy_time():
+    # window: stream 0 is busy 5 ticks, stream 1 all 10: 100 J go 1/3 to 2/3
+    recording = machine([[(0, 5, 0, -1)], [(0, 10, 1, -1)]], counter([0, 100]))
+    assert own(attribute(recording, method="window")) == pytest.approx({"a": 100 / 3, "b": 200 / 3})
+    # linear: 50 J of the first half are split evenly, the second half is b's
+    assert own(attribute(recording)) == {"a": 25, "b": 75}
+    assert own(attribute(recording, share="full")) == {"a": 50, "b": 100}
+
+
+def test_process_share_does_not_let_many_streams_outvote_one():
+    # rank 0 has three streams in a, rank 1 one in b, all busy: 100 J go 50 to 50, not 75 to 25
+    recording = machine([[(0, 10, 0, -1)]] * 3 + [[(0, 10, 1, -1)]], counter([0, 100]), owners=[0, 0, 0, 1])
+    assert own(attribute(recording, share="process")) == pytest.approx({"a": 50, "b": 50})
+    assert own(attribute(recording, share="process", method="window")) == pytest.approx({"a": 50, "b": 50})
+    assert own(attribute(recording)) == {"a": 75, "b": 25}
+
+
+def test_load_share_follows_each_users_load():
+    loads = [
+        Signal(f"load {i}", "gauge", "%", np.array([0, 5]), np.array(values), location=i)
+        for i, values in enumerate([(30, 0), (10, 0)])
+    ]
+    recording = machine([[(0, 10, 0, -1)], [(0, 10, 1, -1)]], counter([0, 100]), *loads)
+    # first half 30 : 10, second half nobody reports a load although both are active: evenly
+    found = attribute(recording, metric="energy", share="load", load="load")
+    assert own(found) == pytest.approx({"a": 37.5 + 25, "b": 12.5 + 25})
+    with pytest.raises(OptionError, match="unknown load signal"):
+        attribute(recording, metric="energy", share="load", load="nothing")
+    with pytest.raises(OptionError, match="no single load signal for 'l1'"):
+        attribute(recording, metric="energy", share="load", load="load 0")
+
+
+def test_who_counts():
+    recording = machine([[(0, 4, 0, -1), (4, 10, 2, -1)]], counter([0, 100]))
+    assert own(attribute(recording)) == {"a": 40}
+    assert own(attribute(recording, of="copies")) == {"copy": 60}
+    assert own(attribute(recording, of="kernels,copies")) == {"copy": 60, "a": 40}
+    both = attribute(recording, of=["kernels", "copies"])
+    assert both.devices.select("of", "attributed_j", "idle_j").rows() == [("kernels", 40, 60), ("copies", 60, 40)]
+    with pytest.raises(NoDataError, match="no location uses GPU 0"):
+        attribute(recording, of="host")
+
+
+def test_a_gpu_without_streams_goes_to_the_host():
+    recording = machine([[(0, 10, 0, -1)]], counter([0, 100]), kind="cpu")
+    assert attribute(recording).devices["of"].to_list() == ["host"]
+
+
+def test_zero_length_spans_and_ties_get_nothing_but_a_call():
+    recording = machine([[(0, 5, 0, -1), (5, 5, 1, -1), (5, 10, 0, -1)]], counter([0, 100]))
+    rows = {row["frame"]: row for row in attribute(recording).rows.to_dicts()}
+    assert (rows["a"]["self_j"], rows["a"]["calls"], rows["a"]["self_low_j"]) == (100, 2, 100)
+    assert (rows["b"]["self_j"], rows["b"]["calls"], rows["b"]["self_high_j"], rows["b"]["power_w"]) == (0, 1, 0, None)
+
+
+def test_bounds_by_hand():
+    # readings at 0, 10, 20 with 10 J and 30 J; a runs [5, 20): it may have got none or all of the first 10 J
+    recording = machine([[(5, 20, 0, -1)]], counter([0, 10, 40], (0, 10, 20)))
+    (row,) = attribute(recording).rows.to_dicts()
+    assert (row["self_low_j"], row["self_j"], row["self_high_j"]) == (30, 35, 40)
+    # a sensor that is up to 6 s late: the 30 J reported in (10, 20] may have been used from 4 on, before a began
+    late = replace(recording, signals=(counter([0, 10, 40], (0, 10, 20), latency_s=6.0),))
+    (row,) = attribute(late).rows.to_dicts()
+    assert (row["self_low_j"], row["self_j"], row["self_high_j"]) == (0, 35, 40)
+    (row,) = attribute(recording, bounds=False).rows.to_dicts()
+    assert row["self_low_j"] is None
+
+
+def test_by_reading_and_by_bin():
+    recording = machine([[(2, 18, 0, -1), (12, 14, 1, 0)]], counter([0, 10, 40], (0, 10, 20)))
+    by_reading = attribute(recording, by="reading,frame").rows
+    assert by_reading.select("reading", "begin_ns", "end_ns", "frame", "self_j", "total_j", "calls").rows() == [
+        (0, 0, 10**10, "a", 8.0, 8.0, 1),
+        (1, 10**10, 2 * 10**10, "a", 18.0, 24.0, 0),
+        (1, 10**10, 2 * 10**10, "b", 6.0, 6.0, 1),
+    ]
+    by_bin = attribute(recording, by="bin=5s").rows
+    assert by_bin["self_j"].to_list() == [3.0, 5.0, 15.0, 9.0]
+    assert by_bin["begin_ns"].to_list() == [0, 5 * 10**9, 10**10, 15 * 10**9]
+    by_path = attribute(recording, by="bin=10s,path").rows
+    assert by_path.select("bin", "path", "self_j").rows() == [(0, ["a"], 8.0), (1, ["a"], 18.0), (1, ["a", "b"], 6.0)]
+
+
+def test_a_location_with_several_devices_counts_its_calls_once():
+    signals = [counter([0, 100]), counter([0, 40], name="other", device="package 0")]
+    recording = machine([[(0, 10, 0, -1)]], *signals, devices=(("GPU 0", "gpu"), ("package 0", "cpu")), kind="cpu")
+    (row,) = attribute(recording, by="frame").rows.to_dicts()
+    assert (row["self_j"], row["calls"], row["self_ns"]) == (140, 1, 10 * 10**9)
+
+
+def test_a_device_that_contains_another_is_never_added_to_it():
+    signals = [counter([0, 100], name="node", device="node"), counter([0, 40], name="pkg", device="package 0")]
+    recording = machine([[(0, 10, 0, -1)]], *signals, devices=(("node", "node"), ("package 0", "cpu")), kind="cpu")
+    found = attribute(recording, by="frame")
+    assert found.rows["self_j"].to_list() == [40]
+    assert sorted(found.devices["measured_j"]) == [40, 100]
+    assert attribute(recording, by="device").rows["self_j"].to_list() == [100, 40]
+
+
+def test_one_source_per_device():
+    power = Signal("power", "gauge", "W", np.array([0, 10]), np.array([7.0, 7.0]), host="n", device="GPU 0")
+    dead = counter([5, 5], name="dead")
+    recording = machine([[(0, 10, 0, -1)]], power, counter([0, 100]))
+    assert attribute(recording).devices["signal"].to_list() == ["energy"]
+    assert attribute(replace(recording, signals=(dead, power))).devices["measured_j"].to_list() == [70]
+    model = counter([0, 90], name="model", estimated=True)
+    assert attribute(replace(recording, signals=(model, power))).devices["signal"].to_list() == ["power"]
+    with pytest.raises(OptionError, match="--by signal"):
+        attribute(recording, metric="power|energy")
+    both = attribute(recording, metric="power|energy", by="signal")
+    assert both.rows.select("signal", "self_j").rows() == [("energy", 100), ("power", 70)]
+
+
+def test_other_metrics_have_values_and_a_unit():
+    memory = Signal("bytes moved", "counter", "B", np.array([0, 10]), np.array([0, 1000]), host="n", device="GPU 0")
+    found = attribute(machine([[(0, 5, 0, -1)]], memory), metric="bytes")
+    (row,) = found.rows.to_dicts()
+    assert (row["self_value"], row["unit"], row["self_rate"]) == (500, "B", 100)
+    assert found.devices["idle_value"].to_list() == [500]
+
+
+def test_a_single_reading_is_listed_but_tells_nothing():
+    recording = machine([[(0, 5, 0, -1)]], counter([3], (2,)))
+    with pytest.raises(NoDataError, match="share no time"):
+        attribute(recording)
+
+
+def test_readings_and_spans_that_share_no_time():
+    recording = machine([[(100, 200, 0, -1)]], counter([0, 100]))
+    with pytest.raises(NoDataError, match=r"readings \(0 … 10 s\) and spans share no time"):
+        attribute(recording)
+
+
+def test_options_are_checked_before_anything_is_read():
+    for options, words in (
+        ({"by": "frme"}, "did you mean 'frame'"),
+        ({"by": ()}, "key to group by"),
+        ({"by": "frame,frame"}, "twice"),
+        ({"by": "reading,bin=1s"}, "not both"),
+        ({"by": "bin=0s"}, "bin=100ms"),
+        ({"method": "window", "share": "load", "load": "x"}, "busy time"),
+        ({"threads": 0}, "at least 1"),
+        ({"sahre": "even"}, "did you mean 'share'"),
+        ({"statistics": True, "by": "bin=1s"}, "per span"),
+    ):
+        with pytest.raises(OptionError, match=words):
+            attribute("/nonexistent", **options)
+
+
+def test_names_that_repeat_are_told_apart():
+    recording = machine([[(0, 10, 0, -1)], [(0, 10, 1, -1)]], counter([0, 100]), owners=[0, 1])
+    same = Locations.of([(7, "stream", "gpu", 2), (8, "stream", "gpu", 3)])
+    found = attribute(replace(recording, locations=same), by="location")
+    assert sorted(found.rows["location"]) == ["rank 0/stream", "rank 1/stream"]
+    twins = replace(recording, locations=Locations.of([(7, "stream", "gpu", 2), (8, "stream", "gpu", 2)]))
+    assert sorted(attribute(twins, by="location").rows["location"]) == ["rank 0/stream #7", "rank 0/stream #8"]
+
+
+def test_span_rows_and_user_curves_tell_the_same(tmp_path):
+    recording = machine([[(0, 5, 0, -1), (2, 3, 1, 0)], [(0, 10, 1, -1)]], counter([0, 100]))
+    each = attribute(recording, spans=True).rows
+    assert each.select("location", "frame", "depth", "start_ns", "self_j", "total_j").rows() == [
+        ("l0", "a", 0, 0, 20.0, 25.0),
+        ("l0", "b", 1, 2 * 10**9, 5.0, 5.0),
+        ("l1", "b", 0, 0, 75.0, 75.0),
+    ]
+    found = attribute(recording, spans=tmp_path / "spans.parquet")
+    assert pl.read_parquet(tmp_path / "spans.parquet").equals(each)
+    assert own(found) == {"b": 80, "a": 20}
+    (device,) = user_curves(recording)
+    assert device.energy.measured == 100
+    assert device.split.curves[1].values[-1] == 75
+    assert device.split.idle == 0
+
+
+def test_time_in_seconds_or_on_the_wall():
+    recording = machine([[(0, 10, 0, -1)]], counter([0, 100]))
+    recording = replace(recording, clock=Clock(1, epoch_ns=1_700_000_000 * 10**9))
+    assert own(attribute(recording, begin=2, end="4.0")) == {"a": 20}
+    assert own(attribute(recording, begin="2023-11-14T22:13:22Z", end="2023-11-14T23:13:24+01:00")) == {"a": 20}

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .alignment.merge import merge
     from .archive import load, save, scan
     from .carbon import emissions
     from .engines import attribute
@@ -35,6 +36,7 @@ _HOME = {
     "describe": "views.description",
     "emissions": "carbon",
     "read": "readers",
+    "merge": "alignment.merge",
     "region": "recorders.regions",
     "save": "archive",
     "scan": "archive",
@@ -50,6 +52,7 @@ __all__ = [
     "describe",
     "emissions",
     "load",
+    "merge",
     "read",
     "region",
     "save",

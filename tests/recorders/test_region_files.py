@@ -45,6 +45,33 @@ def test_touching_intervals_are_siblings_not_nested():
     assert spans.depth.tolist() == [0, 0, 0]
 
 
+def test_intervals_of_no_length_are_siblings_of_what_begins_there():
+    spans = spans_of([(5, 0), (5, 3), (8, 0), (8, 0)])
+    assert spans.depth.tolist() == [0, 0, 0, 0]
+    assert not spans.resumed.any()
+
+
+def test_a_recording_inside_another_shares_its_threads(tmp_path):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    regions.start(str(tmp_path))
+    with regions.region("outer"):
+        regions.start(str(inner))
+        with regions.region("inner"):
+            pass
+        assert regions.stop() == str(tmp_path)
+        with regions.region("after"):
+            pass
+    assert regions.stop() is None
+    for path in inner.iterdir():
+        path.rename(tmp_path / path.name)
+    recording = region_files.join(Recording(), tmp_path)
+    assert len(recording.processes) == len(recording.locations) == 1
+    spans = recording.spans.spans(0)
+    names = [recording.frames.name[f] for f in spans.frame]
+    assert list(zip(names, spans.depth.tolist(), strict=True)) == [("outer", 0), ("inner", 1), ("after", 1)]
+
+
 def test_a_cut_by_hand():
     # a: 0–10, b: 5–15 → b is inside a until 10 and alone from 10 to 15
     spans = spans_of([(0, 10), (5, 10)])

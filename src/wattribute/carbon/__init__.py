@@ -10,9 +10,48 @@ never a guess: without one the result is the world average, marked so.
 
 from __future__ import annotations
 
-from .emissions import Emissions, Site, Slice
-from .intensity import World, check
-from .recordings import emissions
-from .zones import Zone, find, zones
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Emissions", "Site", "Slice", "World", "Zone", "check", "emissions", "find", "zones"]
+if TYPE_CHECKING:
+    from .grams import Emissions, Site, Slice
+    from .intensity import World, check
+    from .places import Zone, find, zones
+    from .planning import Plan, plan
+    from .recordings import emissions, with_emissions
+
+# loaded when used: ``check`` is asked before a program starts, which must not wait for NumPy
+_HOME = {
+    "Emissions": "grams",
+    "Plan": "planning",
+    "Site": "grams",
+    "Slice": "grams",
+    "World": "intensity",
+    "Zone": "places",
+    "check": "intensity",
+    "emissions": "recordings",
+    "find": "places",
+    "plan": "planning",
+    "with_emissions": "recordings",
+    "zones": "places",
+}
+__all__ = [
+    "Emissions",
+    "Plan",
+    "Site",
+    "Slice",
+    "World",
+    "Zone",
+    "check",
+    "emissions",
+    "find",
+    "plan",
+    "with_emissions",
+    "zones",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import NotFoundError, OptionError
-from . import live, zones
+from . import live, places
 from .cache import Cache
+from .places import WORLD, Zone
 from .profile import Profile, checked, constant, from_table
 from .web import Web
-from .zones import WORLD, Zone
 
 ZONE = "WATTRIBUTE_ZONE"
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
@@ -109,11 +109,11 @@ def _place(zone: str | None, given: float | str | None) -> Zone | None:
     if zone is None:
         return None
     try:
-        return zones.find(zone)
+        return places.find(zone)
     except OptionError:
         if given != "electricitymaps":
             raise
-        return zones.zones().get(zone.upper().split("-")[0])
+        return places.zones().get(zone.upper().split("-")[0])
 
 
 def _yearly(place: Zone | None, problems: tuple[str, ...] = (), fallback: bool = False) -> Intensity:
@@ -125,13 +125,13 @@ def _yearly(place: Zone | None, problems: tuple[str, ...] = (), fallback: bool =
         (place or zone).name,
         (zone.source.licence,),
         assumed,
-        zones.world_spread() if zone.code == WORLD else None,
+        places.world_spread() if zone.code == WORLD else None,
         problems,
     )
 
 
 def _figure(place: Zone | None) -> tuple[float, str, Zone]:
-    zone = zones.yearly(place) if place else zones.zones()[WORLD]
+    zone = places.yearly(place) if place else places.zones()[WORLD]
     assert zone.g_per_kwh is not None  # countries and the world have one: tested
     return zone.g_per_kwh, f"{zone.source.title}, {zone.year}, {zone.name}", zone
 
@@ -142,7 +142,7 @@ def _by_time(given: str, zone: str | None, place: Zone | None, start_ns: int, en
     licences: tuple[str, ...] = ()
     if given in live.SOURCES:
         key = _live_zone(given, zone, place)
-        source = zones.sources()["neso" if given == "gb" else given]
+        source = places.sources()["neso" if given == "gb" else given]
         licences = (source.licence,)
         steps, why = live.profile(given, key, start_ns, end_ns, outside.web, outside.cache, outside.offline)
         words = f"{source.title}, {place.name if place and given == 'gb' else key}"

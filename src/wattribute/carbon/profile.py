@@ -1,6 +1,6 @@
 """A profile: the intensity of a zone over time, as steps, each knowing where its figure comes from.
 
-Sources make profiles, :mod:`.emissions` multiplies them with energy. A constant is a profile of one endless step. Time
+Sources make profiles, :mod:`.grams` multiplies them with energy. A constant is a profile of one endless step. Time
 is int64 nanoseconds since the Unix epoch.
 """
 

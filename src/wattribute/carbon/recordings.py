@@ -1,23 +1,156 @@
-"""Emissions of a recording or of a plain curve."""
+"""Emissions of a recording, an attribution or a plain curve; grams for every row of an attribution.
+
+What is summed for a whole recording is decided here once: one energy source per device, and never a device whose
+energy another one includes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 import numpy.typing as npt
 
-from .emissions import Emissions, Site, of_curve
+from ..alignment import Energy, energy
+from ..attribution.options import checked
+from ..attribution.select import chosen
+from ..errors import OptionError
+from ..model import Attribution, Device, Recording
+from .grams import J_PER_KWH, Emissions, Site, Slice, of_curve
 from .intensity import World
+from .profile import parse_time
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Pair = tuple[npt.ArrayLike, npt.ArrayLike]
+_MOST_SLICES = 200  # attributed one by one; beyond that a row carries the run's mean intensity
 
 
 def emissions(
-    energy: Pair,
+    energy: Recording | Attribution | Pair,
     *,
     zone: str | None = None,
     intensity: float | str | None = None,
     site: Site | None = None,
+    start: str | int | None = None,
     outside: World | None = None,
 ) -> Emissions:
-    """What a run emitted."""
-    times_ns, energy_j = energy
-    return of_curve(times_ns, energy_j, zone=zone, intensity=intensity, site=site, outside=outside)
+    """What a run emitted. ``energy`` is a recording, an attribution, or (ns since the epoch, joules used so far).
+
+    ``zone`` is a code or name (`wattribute zones`); ``intensity`` a number (g/kWh), a table's path, "yearly", "gb" or
+    "electricitymaps"; ``start`` the wall clock at the beginning of a recording that has none.
+    """
+    given: dict[str, Any] = {"zone": zone, "intensity": intensity, "site": site, "outside": outside}
+    if isinstance(energy, tuple):
+        return of_curve(*energy, **given)
+    recording = energy.recording if isinstance(energy, Attribution) else energy
+    times_ns, joules = curve(recording)
+    epoch_ns = recording.clock.epoch_ns if start is None else _moment(start)
+    return of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
+
+
+def _moment(start: str | int) -> int:
+    try:
+        return parse_time(start)
+    except ValueError:
+        raise OptionError(f"{start!r} is not a time; give one like 2024-09-04T14:00Z") from None
+
+
+def curve(recording: Recording) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """The energy of all that was metered so far, at every reading: ns since the recording's start, joules."""
+    parts = [found for _, found in counted(recording)]
+    times = np.unique(np.concatenate([part.times for part in parts]))
+    joules = sum((part.at(times) for part in parts), np.zeros(len(times)))
+    return recording.clock.ns(times), joules
+
+
+def counted(recording: Recording) -> list[tuple[Device, Energy]]:
+    """The devices whose energies add up to the recording's, each with its curve."""
+    rows, _ = chosen(recording, checked())
+    kinds = {(device.host, device.kind) for _, device in rows}
+    return [
+        (device, energy(recording.signals[row], recording.clock))
+        for row, device in rows
+        if not _included(device, kinds) and len(recording.signals[row])
+    ]
+
+
+def _included(device: Device, kinds: set[tuple[str, str]]) -> bool:
+    """Whether another device's energy includes this one's: psys sees the packages, a node everything in it."""
+    if device.properties.get("apart"):
+        return True
+    if device.kind == "psys":
+        return (device.host, "cpu") in kinds or (device.host, "node") in kinds
+    return device.kind != "node" and (device.host, "node") in kinds
+
+
+def with_emissions(
+    attribution: Attribution,
+    *,
+    zone: str | None = None,
+    intensity: float | str | None = None,
+    site: Site | None = None,
+    start: str | int | None = None,
+    outside: World | None = None,
+) -> tuple[Attribution, Emissions]:
+    """The attribution with a column ``co2e_g`` in rows and devices, and the emissions of the whole run.
+
+    Rows get self energy × the intensity of the moment: every slice of time is attributed on its own.
+    """
+    if "self_j" not in attribution.rows.columns:
+        raise OptionError("grams need joules: attribute an energy metric, not another one")
+    whole = emissions(attribution, zone=zone, intensity=intensity, site=site, start=start, outside=outside)
+    slices = [part for part in whole.slices if part.end_ns > part.start_ns]
+    if len(slices) <= 1 or len(slices) > _MOST_SLICES or attribution.method != "linear":
+        grams_per_j = whole.g_per_kwh * whole.pue / J_PER_KWH
+        return _scaled(attribution, grams_per_j), whole
+    return _sliced(attribution, slices, whole), whole
+
+
+def _scaled(attribution: Attribution, grams_per_j: float) -> Attribution:
+    import polars as pl
+
+    return replace(
+        attribution,
+        rows=attribution.rows.with_columns(co2e_g=pl.col("self_j") * grams_per_j),
+        devices=attribution.devices.with_columns(co2e_g=pl.col("measured_j") * grams_per_j),
+    )
+
+
+def _sliced(attribution: Attribution, slices: Sequence[Slice], whole: Emissions) -> Attribution:
+    from ..engines import attribute
+
+    origin = slices[0].start_ns - _first_ns(attribution.recording)
+    options = {**attribution.options, "by": attribution.by, "bounds": False}
+    rows: list[pl.DataFrame] = []
+    devices: list[pl.DataFrame] = []
+    for part in slices:
+        options |= {"begin": (part.start_ns - origin) / 1e9, "end": (part.end_ns - origin) / 1e9}
+        piece = _scaled(attribute(attribution.recording, **options), part.g_per_kwh * whole.pue / J_PER_KWH)
+        rows.append(piece.rows)
+        devices.append(piece.devices)
+    return replace(
+        attribution,
+        rows=_with_grams(attribution.rows, rows, _keys(attribution.rows)),
+        devices=_with_grams(attribution.devices, devices, ["device", "signal", "host", "of"]),
+    )
+
+
+def _first_ns(recording: Recording) -> int:
+    return int(curve(recording)[0][0])
+
+
+def _keys(rows: pl.DataFrame) -> list[str]:
+    return rows.columns[: rows.columns.index("self_j")]
+
+
+def _with_grams(table: pl.DataFrame, pieces: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    keys = [key for key in keys if key in table.columns]
+    grams = pl.concat([piece.select(*keys, "co2e_g") for piece in pieces]).group_by(keys).agg(pl.col("co2e_g").sum())
+    joined = table.join(grams, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.col("co2e_g").fill_null(0.0))

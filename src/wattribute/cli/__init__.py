@@ -18,6 +18,8 @@ VERBS: dict[str, str] = {
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
     "run": "Run a command and say what it cost: energy, power, carbon.",
     "view": "Walk through a recording in the browser: lanes, power, tables, flame graphs.",
+    "carbon": "Emissions, cost and water of a recording, for any zone and source.",
+    "merge": "Join the recordings of a job's ranks on one timeline.",
     "zones": "List the zones whose carbon intensity is known, with source, year and licence.",
 }
 

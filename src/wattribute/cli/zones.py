@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..carbon.zones import matching
+from ..carbon.places import matching
 
 
 def command(

@@ -30,6 +30,11 @@ class Table:
     def row(self, index: int) -> dict[str, Any]:
         return {f.name: getattr(self, f.name)[index] for f in fields(self)}  # type: ignore[arg-type]
 
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows as tuples; ``of`` makes the table again."""
+        columns = [getattr(self, f.name) for f in fields(self)]  # type: ignore[arg-type]
+        return [tuple(column[i] for column in columns) for i in range(len(self))]
+
     @classmethod
     def of(cls, rows: Iterable[Sequence[Any]]) -> Self:
         """A table from rows whose values stand in the order of the columns; short rows take the column's default."""

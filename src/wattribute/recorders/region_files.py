@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..model import Frames, Locations, Nodes, Problem, Processes, Recording, Spans, SpanTable
-from ..model.tables import Table
 from . import ranks
 from .regions import RECORD, RESUMED
 
 _ROW = np.dtype([("start", "<i8"), ("end", "<i8"), ("frame", "<u4"), ("lane", "<u4")])
 assert _ROW.itemsize == RECORD.size
-T = TypeVar("T", bound=Table)
 
 
 @dataclass
@@ -48,7 +46,7 @@ def join(recording: Recording, folder: Path) -> Recording:
     last = max(int(max(process.rows["start"].max(), process.rows["end"].max())) for process in found)
     end_ns = max(last, recording.clock.offset_ticks + recording.clock.length_ticks)
     builder = _Builder(recording, end_ns)
-    for process in found:
+    for process in _by_process(found):
         builder.add(process)
     return builder.recording(noticed)
 
@@ -73,15 +71,39 @@ def load(path: Path) -> ProcessRegions:
     return process
 
 
+def _by_process(found: Sequence[ProcessRegions]) -> list[ProcessRegions]:
+    """One entry per process: a recording inside another leaves a second file of the same threads."""
+    kept: dict[tuple[str, int], ProcessRegions] = {}
+    for process in found:
+        first = kept.setdefault((process.header.get("host", ""), process.header.get("pid", 0)), process)
+        if first is not process:
+            _absorb(first, process)
+    return list(kept.values())
+
+
+def _absorb(first: ProcessRegions, other: ProcessRegions) -> None:
+    frames, lanes = len(first.frames), len(first.lanes)
+    threads = {entry["thread"]: lane for lane, entry in first.lanes.items() if entry.get("thread")}
+    rows = other.rows.copy()
+    rows["frame"] += frames
+    for lane, entry in other.lanes.items():
+        mine = threads.get(entry.get("thread"), lane + lanes)
+        first.lanes.setdefault(mine, entry)
+        rows["lane"][other.rows["lane"] == lane] = mine
+    first.frames |= {number + frames: entry for number, entry in other.frames.items()}
+    both = np.concatenate([first.rows, rows])
+    first.rows = both[np.argsort(both["start"], kind="stable")]
+
+
 class _Builder:
     """Collects tables row by row and spans location by location."""
 
     def __init__(self, recording: Recording, end_ns: int) -> None:
         self.base, self.end_ns = recording, end_ns
-        self.frames = _rows_of(recording.frames)
+        self.frames = recording.frames.rows()
         self.known = {(row[0], row[3], row[4]): i for i, row in enumerate(self.frames)}
-        self.nodes, self.processes = _rows_of(recording.nodes), _rows_of(recording.processes)
-        self.locations = _rows_of(recording.locations)
+        self.nodes, self.processes = recording.nodes.rows(), recording.processes.rows()
+        self.locations = recording.locations.rows()
         self.spans: dict[int, Spans] = {at: recording.spans.spans(at) for at in recording.spans.locations()}
         self.open = 0
 
@@ -136,11 +158,6 @@ class _Builder:
         )
 
 
-def _rows_of(table: T) -> list[tuple[Any, ...]]:
-    columns = [getattr(table, f.name) for f in fields(table)]  # type: ignore[arg-type]
-    return [tuple(column[i] for column in columns) for i in range(len(table))]
-
-
 def nest(
     start: npt.NDArray[np.int64],
     end: npt.NDArray[np.int64],
@@ -177,8 +194,8 @@ def nest(
 def _events(start: list[int], end: list[int]) -> Iterable[tuple[int, int, int, int]]:
     """(time, order, order, interval, or ~interval where it ends) in the order of time.
 
-    At one moment: ends come before beginnings, the innermost first; an interval of no length ends after it began.
+    At one moment: ends come before beginnings, the innermost first; an interval of no length ends where it begins.
     """
-    begins = [(at, 1, i, i) for i, at in enumerate(start)]
-    ends = [(at, 2 if at == start[i] else 0, -i, ~i) for i, at in enumerate(end)]
+    begins = [(at, 1, 2 * i, i) for i, at in enumerate(start)]
+    ends = [(at, 1, 2 * i + 1, ~i) if at == start[i] else (at, 0, -i, ~i) for i, at in enumerate(end)]
     return sorted(begins + ends)

@@ -114,7 +114,8 @@ class Sink:
 
     def _new_lane(self, key: int) -> int:
         lane = next(self._lane_numbers)
-        self._say({"lane": lane, "name": "task" if key < 0 else threading.current_thread().name})
+        name = "task" if key < 0 else threading.current_thread().name
+        self._say({"lane": lane, "name": name, "thread": max(key, 0)})
         return lane
 
     def _leave(self, key: int, _: Any) -> None:
@@ -140,16 +141,8 @@ class Sink:
                 os.close(descriptor)
 
 
-_RANK_PREFIXES = (
-    "OMPI_COMM_WORLD_",
-    "PMI_",
-    "PMIX_RANK",
-    "SLURM_PROCID",
-    "SLURM_LOCALID",
-    "SLURM_NTASKS",
-    "SLURM_JOB_ID",
-)
 _sink: Sink | None = None
+_before: list[tuple[Sink | None, str | None]] = []  # recordings around the present one
 
 
 def _key() -> int:
@@ -278,19 +271,24 @@ def region(name: Any) -> Any:
 
 
 def start(folder: str) -> None:
-    """Record the regions of this process, and of those it starts, into a folder."""
+    """Record the regions of this process, and of those it starts, into a folder, until ``stop``."""
     global _sink
+    _before.append((_sink, os.environ.get(FOLDER)))
     _sink = Sink(folder)
     os.environ[FOLDER] = folder
 
 
-def stop() -> None:
-    """Record no more."""
+def stop() -> str | None:
+    """End what ``start`` began; the folder of whoever recorded before goes on, and is returned."""
     global _sink
     if _sink is not None:
         _sink.close()
-    _sink = None
-    os.environ.pop(FOLDER, None)
+    _sink, folder = _before.pop()
+    if folder is None:
+        os.environ.pop(FOLDER, None)
+    else:
+        os.environ[FOLDER] = folder
+    return folder
 
 
 def _after_fork() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wattribute.carbon.zones import find, sources, world_spread, yearly, zones
+from wattribute.carbon.places import find, sources, world_spread, yearly, zones
 from wattribute.errors import OptionError
 
 GB_REGIONS = [

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from wattribute.carbon import Site, World, check, emissions
 from wattribute.carbon.cache import Cache
-from wattribute.carbon.emissions import of_curve
+from wattribute.carbon.grams import of_curve
 from wattribute.errors import NoDataError, NotFoundError, OptionError
 
 OFFLINE = World(cache=Cache.__new__(Cache), offline=True, zone=None)

@@ -1,0 +1,183 @@
+"""Emissions of recordings and attributions: what is summed, what is not, and grams per row that add up."""
+
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.recordings import spans
+from wattribute import attribute, save
+from wattribute.carbon import Site, World, emissions, with_emissions
+from wattribute.carbon.cache import Cache
+from wattribute.carbon.recordings import counted, curve
+from wattribute.cli import main
+from wattribute.errors import OptionError
+from wattribute.model import (
+    Clock,
+    Device,
+    Frames,
+    Locations,
+    Nodes,
+    Processes,
+    Recording,
+    Signal,
+    SpanTable,
+)
+
+S = 10**9
+T0 = 1_725_458_400 * S  # 2024-09-04T14:00Z
+HALF_HOUR = 1800 * S
+
+
+def counter(device, readings, name="energy", **more):
+    times, values = zip(*readings, strict=True)
+    return Signal(name, "counter", "J", np.array(times) * S, np.array(values), host="n0", device=device, **more)
+
+
+def recording(epoch_ns=T0, devices=None, signals=None):
+    """An hour and a half: "early" in the first half hour, "late" in the last, nothing in the middle."""
+    if signals is None:
+        # 1 kWh, 0.5 kWh and 2 kWh per half hour
+        signals = (counter("package 0", [(0, 0), (1800, 3_600_000), (3600, 5_400_000), (5400, 12_600_000)]),)
+        devices = (Device("package 0", "cpu", "n0"),)
+    return Recording(
+        clock=Clock(S, 0, 5400 * S, epoch_ns),
+        frames=Frames.of([("early", "user"), ("late", "user")]),
+        nodes=Nodes.of([(0, "n0", "node")]),
+        processes=Processes.of([(1, "program", "process", 0)]),
+        locations=Locations.of([(0, "MainThread", "cpu", 0)]),
+        spans=SpanTable({0: spans([(0, 1800 * S, 0, -1), (3600 * S, 5400 * S, 1, -1)])}),
+        signals=signals,
+        devices=devices,
+    )
+
+
+@pytest.fixture
+def grid_table(tmp_path):
+    path = tmp_path / "grid.csv"
+    path.write_text("time,g_per_kwh\n2024-09-04T14:00Z,100\n2024-09-04T14:30Z,200\n2024-09-04T15:00Z,400\n")
+    return str(path)
+
+
+@pytest.fixture
+def offline(tmp_path):
+    return World(cache=Cache(tmp_path / "cache"), offline=True, zone=None)
+
+
+def test_a_recording_sliced_by_time(grid_table, offline):
+    result = emissions(recording(), intensity=grid_table, outside=offline)
+    # 1 × 100 + 0.5 × 200 + 2 × 400 = 1,000 g; the mean of the three would say 3.5 × 233.3 = 816.7 g
+    assert result.co2e_g == pytest.approx(1000)
+    assert [part.energy_j for part in result.slices] == pytest.approx([3.6e6, 1.8e6, 7.2e6])
+
+
+def test_grams_of_every_row_by_the_hour_it_ran(grid_table, offline):
+    attribution = attribute(recording())
+    priced, whole = with_emissions(attribution, intensity=grid_table, site=Site(pue=1.5), outside=offline)
+    grams = dict(priced.rows.select("frame", "co2e_g").iter_rows())
+    assert grams == {"early": pytest.approx(150), "late": pytest.approx(1200)}
+    assert priced.devices["co2e_g"].to_list() == pytest.approx([1500])
+    assert whole.co2e_g == pytest.approx(1500)
+    assert priced.rows.drop("co2e_g").equals(attribution.rows)
+
+
+def test_grams_at_one_figure(offline):
+    priced, whole = with_emissions(attribute(recording()), zone="FR", outside=offline)
+    assert sum(priced.rows["co2e_g"]) == pytest.approx(3 * 44.18)
+    assert whole.co2e_g == pytest.approx(3.5 * 44.18)
+
+
+def test_grams_need_joules():
+    bytes_read = replace(recording().signals[0], unit="B", name="bytes")
+    other = recording(signals=(bytes_read,), devices=(Device("package 0", "cpu", "n0"),))
+    with pytest.raises(OptionError, match="grams need joules"):
+        with_emissions(attribute(other, metric="bytes"), zone="FR")
+
+
+def test_what_another_device_includes_is_not_added(offline):
+    one_kwh = [(0, 0), (5400, 3_600_000)]
+    devices = (
+        Device("package 0", "cpu", "n0"),
+        Device("dram 0", "dram", "n0"),
+        Device("psys", "psys", "n0"),
+        Device("chip", "cpu", "n0", {"apart": "metered by another sensor"}),
+    )
+    signals = tuple(counter(device.name, one_kwh) for device in devices)
+    whole = recording(devices=devices, signals=signals)
+    assert [device.name for device, _ in counted(whole)] == ["package 0", "dram 0"]
+    assert emissions(whole, intensity=100, outside=offline).co2e_g == pytest.approx(200)
+    node = recording(devices=(*devices, Device("node", "node", "n0")), signals=(*signals, counter("node", one_kwh)))
+    assert [device.name for device, _ in counted(node)] == ["node"]
+
+
+def test_devices_with_readings_at_other_times(offline):
+    devices = (Device("GPU 0", "gpu", "n0"), Device("GPU 1", "gpu", "n0"))
+    signals = (counter("GPU 0", [(0, 0), (10, 100)]), counter("GPU 1", [(5, 7), (15, 57)]))
+    times_ns, joules = curve(recording(devices=devices, signals=signals))
+    # 0 s: 0; 5 s: 50 + 0; 10 s: 100 + 25; 15 s: 100 + 50
+    assert times_ns.tolist() == [0, 5 * S, 10 * S, 15 * S]
+    assert joules.tolist() == pytest.approx([0, 50, 125, 150])
+
+
+def test_a_recording_without_a_wall_clock(grid_table, offline):
+    bare = recording(epoch_ns=None)
+    assert emissions(bare, intensity=grid_table, outside=offline).fallback
+    given = emissions(bare, intensity=grid_table, start="2024-09-04T14:00Z", outside=offline)
+    assert given.co2e_g == pytest.approx(1000)
+
+
+@pytest.fixture
+def carbon(monkeypatch, capsys):
+    """The verb, in this process: (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["wattribute", "carbon", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def test_an_old_recording_computed_anew(tmp_path, grid_table, carbon):
+    save(recording(), tmp_path / "old.watt")
+    code, out, error = carbon(str(tmp_path / "old.watt"), "--zone", "FR", "--format", "json", "--price", "0.2")
+    assert (code, error) == (0, "")
+    assert json.loads(out)["co2e_g"] == pytest.approx(3.5 * 44.18)
+    assert json.loads(out)["cost"] == pytest.approx(0.7)
+    _, out, _ = carbon(str(tmp_path / "old.watt"), "--intensity", grid_table, "--format", "json")
+    assert json.loads(out)["co2e_g"] == pytest.approx(1000)
+
+
+def test_the_table_says_what_was_assumed(tmp_path, carbon):
+    save(recording(), tmp_path / "old.watt")
+    _, text, _ = carbon(str(tmp_path / "old.watt"))
+    assert "assumed, name yours with --zone" in text
+    assert "World average" in text
+    assert "90 % of countries" in text
+    assert "CC BY 4.0" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("--zone", "Atlantis"), "unknown zone 'Atlantis'"), (("--pue", "0.5"), "PUE of 0.5"),
+     (("--intensity", "nowhere.csv"), "no such table"), (("--start", "yesterday"), "'yesterday' is not a time")],
+)  # fmt: skip
+def test_wrong_options_are_one_line(tmp_path, carbon, arguments, message):
+    save(recording(epoch_ns=None), tmp_path / "old.watt")
+    code, out, error = carbon(str(tmp_path / "old.watt"), *arguments)
+    assert (code, out) == (1, "")
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_a_real_trace_at_a_given_hour(shared, grid_table, offline):
+    """simple-mi300 has no wall clock; its energy counters go through the same alignment as attribution."""
+    from wattribute import read
+
+    trace = read(shared / "traces" / "simple-mi300")
+    whole = emissions(trace, intensity=grid_table, start="2024-09-04T14:10Z", outside=offline)
+    assert whole.energy_j == pytest.approx(sum(energy.measured for _, energy in counted(trace)), rel=1e-12)
+    assert whole.co2e_g == pytest.approx(whole.energy_j / 3.6e6 * 100)

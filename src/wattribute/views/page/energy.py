@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...alignment.sanity import contains
 from ...attribution.select import keep
 from ...engines import user_curves
 from ...model import Attribution, Curve, Intervals, Recording
+from ...sensors import contains
 
 Energies = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 

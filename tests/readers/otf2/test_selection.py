@@ -1,5 +1,7 @@
 """Selections leave out what they say, and what is left out costs nothing: its files are not opened."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,11 @@ def test_real_trace_without_mpi_or_hip(shared):
 def test_metric_kinds(archive):
     [heat] = [s for s in wattribute.read(archive, metric_kinds=["heat=gauge:W"]).signals if s.name == "heat"]
     assert (heat.kind, heat.unit, heat.device) == ("gauge", "W", "heat")
+
+
+def test_a_recording_travels_to_another_process(archive):
+    before = wattribute.read(archive)
+    after = pickle.loads(pickle.dumps(before))
+    np.testing.assert_array_equal(after.spans.spans(0).end, before.spans.spans(0).end)
+    after.spans.count_events()
+    assert after.metadata["events"] == after.spans.events != before.metadata["events"]

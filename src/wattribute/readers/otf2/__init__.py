@@ -25,6 +25,7 @@ from ...model.select import frame_mask, pattern
 from ...plugins import Selection
 from . import anchor as anchors
 from . import definitions, metrics, scorep, tables
+from .definitions import Kind
 from .source import Source
 
 __all__ = ["detects", "read"]
@@ -173,10 +174,10 @@ def _wrong_declarations(known: metrics.Metrics) -> list[Problem]:
 
 def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: Source) -> dict[str, Any]:
     folder = anchor.path.parent
-    groups = {record[0]: record for record in defined.member_groups}
+    groups = {record[0]: record for record in defined.of(Kind.GROUP)}
     communicators = [
         {"id": i, "name": defined.text(name), "size": len(groups[group][3]) if group in groups else 0, "parent": parent}
-        for i, name, group, parent, _ in defined.communicators
+        for i, name, group, parent, _ in defined.of(Kind.COMMUNICATOR)
     ]
     return {
         "name": folder.resolve().name,
@@ -192,10 +193,10 @@ def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: 
             "definition_chunk": anchor.definition_chunk,
             "properties": anchor.properties,
         },
-        "frames": len(defined.regions),
+        "frames": len(defined.of(Kind.REGION)),
         "events": source.events,
         "communicators": communicators,
-        "attributes": [defined.text(name) for _, name, _, _ in defined.attributes],
-        "windows": [defined.text(name) for _, name, _, _ in defined.windows],
+        "attributes": [defined.text(name) for _, name, _, _ in defined.of(Kind.ATTRIBUTE)],
+        "windows": [defined.text(name) for _, name, _, _ in defined.of(Kind.WINDOW)],
         **scorep.beside(folder),
     }

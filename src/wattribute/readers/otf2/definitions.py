@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -17,34 +18,56 @@ from ...model import Problem
 from .anchor import BIG, LITTLE
 
 HEADER = 18  # bytes at the start of each chunk: 0x03, byte order, first and last record number
-_CLOCK = 5
-_STRING, _NODE, _GROUP, _LOCATION, _REGION = 10, 12, 13, 14, 15
-_MEMBER, _CLASS, _INSTANCE, _RECORDER = 19, 20, 21, 25
-_NODE_PROPERTY, _DOMAIN, _GROUP_PROPERTY, _LOCATION_PROPERTY = 26, 27, 28, 29
+
+
+class Kind(IntEnum):
+    """The records of global definitions that we use; the comments in ``_LAYOUTS`` name their fields."""
+
+    CLOCK = 5
+    PARADIGM = 6
+    STRING = 10
+    ATTRIBUTE = 11
+    NODE = 12
+    PROCESS = 13  # "location group" in OTF2
+    LOCATION = 14
+    REGION = 15
+    GROUP = 18  # of locations, regions, ranks …
+    MEMBER = 19
+    METRIC_CLASS = 20
+    METRIC_INSTANCE = 21
+    COMMUNICATOR = 22
+    WINDOW = 24
+    RECORDER = 25
+    NODE_PROPERTY = 26
+    DOMAIN = 27
+    PROCESS_PROPERTY = 28
+    LOCATION_PROPERTY = 29
+    CONTEXT = 34
+
 
 # c compressed integer (−1: undefined), 1 byte, s text, L list (compressed count), M list (count in a byte),
 # v a typed value
-_LAYOUTS = {
-    _CLOCK: "cccc",  # ticks per second, offset, length, realtime of the offset in ns
-    6: "1c1",  # paradigm: number, name, class
-    _STRING: "cs",
-    11: "cc1c",  # attribute: id, name, type, description
-    _NODE: "cccc",  # id, name, class, parent
-    _GROUP: "cc1cc",  # id, name, type, node, creating group
-    _LOCATION: "cc1cc",  # id, name, type, events, group
-    _REGION: "ccc1cccc11c",  # id, name, description, (old type), file, begin, end, canonical, role, paradigm, flags
-    18: "cc1L11c",  # group: id, name, (old type), members, type, paradigm, flags
-    _MEMBER: "ccc1111cc",  # id, name, description, type, mode, value type, base, exponent, unit
-    _CLASS: "cM11",  # id, members, occurrence, kind of recorder
-    _INSTANCE: "ccc1c",  # id, class, recorder, type of scope, scope
-    22: "ccccc",  # communicator: id, name, group, parent, flags
-    24: "cccc",  # RMA window: id, name, communicator, flags
-    _RECORDER: "cc",  # metric class, location
-    _NODE_PROPERTY: "cccv",  # node, name, (old value), value
-    _DOMAIN: "c1",
-    _GROUP_PROPERTY: "cccv",
-    _LOCATION_PROPERTY: "cccv",
-    34: "cccc",  # calling context: id, region, source code location, parent
+_LAYOUTS: dict[int, str] = {
+    Kind.CLOCK: "cccc",  # ticks per second, offset, length, realtime of the offset in ns
+    Kind.PARADIGM: "1c1",  # number, name, class
+    Kind.STRING: "cs",
+    Kind.ATTRIBUTE: "cc1c",  # id, name, type, description
+    Kind.NODE: "cccc",  # id, name, class, parent
+    Kind.PROCESS: "cc1cc",  # id, name, type, node, creating process
+    Kind.LOCATION: "cc1cc",  # id, name, type, events, process
+    Kind.REGION: "ccc1cccc11c",  # id, name, description, (old), file, begin, end, canonical, role, paradigm, flags
+    Kind.GROUP: "cc1L11c",  # id, name, (old type), members, type, paradigm, flags
+    Kind.MEMBER: "ccc1111cc",  # id, name, description, type, mode, value type, base, exponent, unit
+    Kind.METRIC_CLASS: "cM11",  # id, members, occurrence, kind of recorder
+    Kind.METRIC_INSTANCE: "ccc1c",  # id, class, recorder, type of scope, scope
+    Kind.COMMUNICATOR: "ccccc",  # id, name, group, parent, flags
+    Kind.WINDOW: "cccc",  # id, name, communicator, flags
+    Kind.RECORDER: "cc",  # metric class, location
+    Kind.NODE_PROPERTY: "cccv",  # node, name, (old value), value
+    Kind.DOMAIN: "c1",  # node, domain
+    Kind.PROCESS_PROPERTY: "cccv",
+    Kind.LOCATION_PROPERTY: "cccv",
+    Kind.CONTEXT: "cccc",  # id, region, source code location, parent
 }
 _DEFAULTS = {"c": -1, "1": 0, "s": "", "L": (), "M": (), "v": None}
 _STRING_TYPE = 11
@@ -60,7 +83,7 @@ class Definitions:
     count: int = 0
     problems: list[Problem] = field(default_factory=list)
 
-    def of(self, kind: int) -> list[tuple[Any, ...]]:
+    def of(self, kind: Kind) -> list[tuple[Any, ...]]:
         return self.records.get(kind, [])
 
     def text(self, reference: int) -> str:
@@ -69,30 +92,13 @@ class Definitions:
 
     @property
     def clock(self) -> tuple[int, int, int, int]:
-        clocks = self.of(_CLOCK)
+        clocks = self.of(Kind.CLOCK)
         return clocks[-1] if clocks else (0, 0, 0, -1)
 
-    nodes = property(lambda self: self.of(_NODE))
-    groups = property(lambda self: self.of(_GROUP))
-    locations = property(lambda self: self.of(_LOCATION))
-    regions = property(lambda self: self.of(_REGION))
-    members = property(lambda self: self.of(_MEMBER))
-    classes = property(lambda self: self.of(_CLASS))
-    instances = property(lambda self: self.of(_INSTANCE))
-    recorders = property(lambda self: self.of(_RECORDER))
-    paradigms = property(lambda self: self.of(6))
-    member_groups = property(lambda self: self.of(18))
-    communicators = property(lambda self: self.of(22))
-    windows = property(lambda self: self.of(24))
-    contexts = property(lambda self: self.of(34))
-    attributes = property(lambda self: self.of(11))
-    domains = property(lambda self: self.of(_DOMAIN))
-
-    def properties(self, kind: str) -> dict[int, dict[str, str]]:
-        """The properties of the nodes, groups or locations, by their id."""
-        number = {"node": _NODE_PROPERTY, "group": _GROUP_PROPERTY, "location": _LOCATION_PROPERTY}[kind]
+    def properties(self, kind: Kind) -> dict[int, dict[str, str]]:
+        """The properties of nodes, processes or locations, by their id."""
         found: dict[int, dict[str, str]] = {}
-        for owner, name, old, typed in self.of(number):
+        for owner, name, old, typed in self.of(kind):
             value = self.text(old) if typed is None or typed[0] == _STRING_TYPE else str(typed[1])
             found.setdefault(owner, {})[self.text(name)] = value
         return found
@@ -113,7 +119,7 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
             if layout is None:
                 continue
             values = _fields(data, at, end, layout)
-            if kind == _STRING:
+            if kind == Kind.STRING:
                 found.strings[values[0]] = values[1]
             else:
                 found.records.setdefault(kind, []).append(values)
@@ -122,9 +128,9 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
         found.problems.append(
             Problem("definitions", f"{path} at byte {at}: {what}; {found.count} of {declared} definitions were read")
         )
-    for kind in (_NODE, _GROUP, _LOCATION, _REGION):
-        _keep_last(found, kind, path)
-    if not found.locations:
+    for one in (Kind.NODE, Kind.PROCESS, Kind.LOCATION, Kind.REGION):
+        _keep_last(found, one, path)
+    if not found.of(Kind.LOCATION):
         why = f": {found.problems[0].message}" if found.problems else ""
         raise FormatError(path, f"no location is defined{why}")
     if not found.problems and declared and found.count != declared:
@@ -134,12 +140,12 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
     return found
 
 
-def _keep_last(found: Definitions, kind: int, path: Path) -> None:
+def _keep_last(found: Definitions, kind: Kind, path: Path) -> None:
     """Rows are named by id, so an id that is defined twice counts once, and a record without one not at all."""
     unique = {record[0]: record for record in found.of(kind) if record[0] >= 0}
     left_out = len(found.of(kind)) - len(unique)
     if left_out:
-        text = f"{path}: {left_out} records of type {kind} have no id or one that comes again; the last one counts"
+        text = f"{path}: {left_out} definitions of a {kind.name.lower()} without an id or with one that comes again"
         found.problems.append(Problem("definitions", text))
         found.records[kind] = list(unique.values())
 

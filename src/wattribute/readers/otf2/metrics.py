@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ...model import Device, Recording, Signal
 from ...model.select import pattern
 from ...sensors import Declared, Override, Sensor, describe
-from .definitions import Definitions
+from .definitions import Definitions, Kind
 from .tables import Model
 
 _VALUES = {0: "accumulated", 1: "absolute", 2: "relative"}
@@ -68,11 +68,11 @@ class Metrics:
 def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence[str]) -> Metrics:
     """The metrics of a file, narrowed to those with a member whose name matches ``metric``."""
     overrides = [Override.parse(text) for text in metric_kinds]
-    members = {record[0]: _member(definitions, record, overrides) for record in definitions.members}
-    classes = {i: tuple(members[m] for m in own if m in members) for i, own, _, _ in definitions.classes}
+    members = {record[0]: _member(definitions, record, overrides) for record in definitions.of(Kind.MEMBER)}
+    classes = {i: tuple(members[m] for m in own if m in members) for i, own, _, _ in definitions.of(Kind.METRIC_CLASS)}
     by_id = {i: Metric(own) for i, own in classes.items()}
     by_recorder: dict[int, list[Metric]] = {}
-    for i, of, recorder, scope_type, scope in definitions.instances:
+    for i, of, recorder, scope_type, scope in definitions.of(Kind.METRIC_INSTANCE):
         by_id[i] = Metric(classes.get(of, ()), scope_type, scope)
         by_recorder.setdefault(recorder, []).append(by_id[i])
     wanted = None
@@ -104,11 +104,11 @@ def _member(definitions: Definitions, record: tuple[Any, ...], overrides: Sequen
 
 def _recorders(definitions: Definitions, chosen: set[int]) -> frozenset[int] | None:
     """The locations that may hold these metrics; None when a class says nothing about who records it."""
-    recorders = {recorder for i, _, recorder, _, _ in definitions.instances if i in chosen}
-    told = {i for i, _ in definitions.recorders}
-    recorders |= {recorder for i, recorder in definitions.recorders if i in chosen}
-    through_instances = {of for _, of, _, _, _ in definitions.instances}
-    for i, _, occurrence, _ in definitions.classes:
+    recorders = {recorder for i, _, recorder, _, _ in definitions.of(Kind.METRIC_INSTANCE) if i in chosen}
+    told = {i for i, _ in definitions.of(Kind.RECORDER)}
+    recorders |= {recorder for i, recorder in definitions.of(Kind.RECORDER) if i in chosen}
+    through_instances = {of for _, of, _, _, _ in definitions.of(Kind.METRIC_INSTANCE)}
+    for i, _, occurrence, _ in definitions.of(Kind.METRIC_CLASS):
         silent = i not in told and (i not in through_instances or occurrence in _SYNCHRONOUS)
         if i in chosen and silent:
             return None

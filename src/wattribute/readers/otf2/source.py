@@ -48,6 +48,13 @@ class Source:
     _problems: dict[int, list[Problem]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the lock: sources travel to other processes."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
+
     # --- SpanSource
 
     def locations(self) -> Sequence[int]:

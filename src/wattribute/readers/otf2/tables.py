@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..._core.otf2 import Tables
 from ...model import Clock, Frames, Locations, Nodes, Problem, Processes
-from .definitions import Definitions
+from .definitions import Definitions, Kind
 
 _LARGEST_ID = 1 << 24  # a look-up table of 64 MB; ids above it are reported and stay undefined
 
@@ -57,11 +57,11 @@ class Model:
 def build(definitions: Definitions) -> Model:
     """All tables; frames beyond the file's regions are the pseudo-frames (copies, measurement off, buffer flush)."""
     problems: list[Problem] = []
-    node_row = _rows(definitions.nodes)
-    process_row = _rows(definitions.groups)
-    location_row = _rows(definitions.locations)
+    node_row = _rows(definitions.of(Kind.NODE))
+    process_row = _rows(definitions.of(Kind.PROCESS))
+    location_row = _rows(definitions.of(Kind.LOCATION))
     frames, pseudo = _frames(definitions)
-    region = _lookup(((r[0], row) for row, r in enumerate(definitions.regions)), "region", problems)
+    region = _lookup(((r[0], row) for row, r in enumerate(definitions.of(Kind.REGION))), "region", problems)
     context_frame, context_parent = _contexts(definitions, region, problems)
     host = Tables(
         region, context_frame, context_parent, np.ones(len(frames), np.uint8), flush=pseudo[_FLUSH], off=pseudo[_OFF]
@@ -109,11 +109,13 @@ def _frames(definitions: Definitions) -> tuple[Frames, dict[str, int]]:
             text(file),
             line,
         )
-        for i, name, _, _, file, line, _, canonical, role, paradigm, _ in definitions.regions
+        for i, name, _, _, file, line, _, canonical, role, paradigm, _ in definitions.of(Kind.REGION)
     ]
     known = {str(row[0]).lower(): at for at, row in enumerate(rows) if row[2] == "artificial"}
     pseudo: dict[str, int] = {}
-    accelerators = [_name(PARADIGMS, number) for number, _, kind in definitions.paradigms if kind == _ACCELERATOR_CLASS]
+    accelerators = [
+        _name(PARADIGMS, number) for number, _, kind in definitions.of(Kind.PARADIGM) if kind == _ACCELERATOR_CLASS
+    ]
     paradigm = accelerators[0] if accelerators else "unknown"
     for name in _COPIES:
         pseudo[name] = len(rows)
@@ -142,7 +144,7 @@ def _lookup(pairs: Any, what: str, problems: list[Problem]) -> npt.NDArray[np.in
 def _contexts(
     definitions: Definitions, region: npt.NDArray[np.int32], problems: list[Problem]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    contexts = definitions.contexts
+    contexts = definitions.of(Kind.CONTEXT)
     frame = _lookup(
         ((i, int(region[r]) if 0 <= r < len(region) else -1) for i, r, _, _ in contexts), "calling context", problems
     )
@@ -171,14 +173,14 @@ def _cut_rings(parents: dict[int, int], what: str, problems: list[Problem]) -> N
 
 
 def _nodes(definitions: Definitions, node_row: dict[int, int], problems: list[Problem]) -> Nodes:
-    properties = definitions.properties("node")
+    properties = definitions.properties(Kind.NODE_PROPERTY)
     domains: dict[int, list[str]] = {}
-    for node, domain in definitions.domains:
+    for node, domain in definitions.of(Kind.DOMAIN):
         domains.setdefault(node, []).append(_name(DOMAINS, domain))
-    parents = {i: parent for i, _, _, parent in definitions.nodes}
+    parents = {i: parent for i, _, _, parent in definitions.of(Kind.NODE)}
     _cut_rings(parents, "system tree", problems)
     rows = []
-    for i, name, kind, _ in definitions.nodes:
+    for i, name, kind, _ in definitions.of(Kind.NODE):
         own = dict(properties.get(i, {}))
         if i in domains:
             own["domain"] = ",".join(domains[i])
@@ -195,7 +197,7 @@ def _processes(definitions: Definitions, node_row: dict[int, int], process_row: 
             node_row.get(node, -1),
             process_row.get(creator, -1),
         )
-        for i, name, kind, node, creator in definitions.groups
+        for i, name, kind, node, creator in definitions.of(Kind.PROCESS)
     )
 
 
@@ -208,5 +210,5 @@ def _locations(definitions: Definitions, process_row: dict[int, int]) -> Locatio
             process_row.get(group, -1),
             min(max(events, 0), 2**63 - 1),
         )
-        for i, name, kind, events, group in definitions.locations
+        for i, name, kind, events, group in definitions.of(Kind.LOCATION)
     )

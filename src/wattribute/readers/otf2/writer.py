@@ -23,6 +23,7 @@ import numpy as np
 
 from ..._core.otf2 import FIRST_KIND, KINDS
 from .anchor import LITTLE
+from .definitions import Kind
 from .encoding import (
     EventFile,
     compressed,
@@ -172,18 +173,18 @@ class Writer:
     ) -> int:
         """A node of the system tree; ``domain`` is for example "shared_memory" or "accelerator_device"."""
         number = self._next("node")
-        self._define(12, number, self.string(name), self.string(kind), parent)
+        self._define(Kind.NODE, number, self.string(name), self.string(kind), parent)
         if domain:
-            self._define(27, number, bytes([DOMAINS.index(domain)]))
+            self._define(Kind.DOMAIN, number, bytes([DOMAINS.index(domain)]))
         for key, value in (properties or {}).items():
             text = compressed(self.string(value))
-            self._define(26, number, self.string(key), text, bytes([11]), text)
+            self._define(Kind.NODE_PROPERTY, number, self.string(key), text, bytes([11]), text)
         return number
 
     def process(self, name: str, node: int, kind: str = "process", creator: int = -1) -> int:
         """A process, or an accelerator's context that the process ``creator`` made."""
         number = self._next("process")
-        self._define(13, number, self.string(name), bytes([2 if kind == "accelerator" else 1]), node, creator)
+        self._define(Kind.PROCESS, number, self.string(name), bytes([2 if kind == "accelerator" else 1]), node, creator)
         return number
 
     def location(self, name: str, process: int, kind: str = "cpu", number: int | None = None) -> LocationWriter:
@@ -198,12 +199,12 @@ class Writer:
         number = self._next("region") if number < 0 else number
         text, where = self.string(name), self.string(file) if file else -1
         kind = bytes([ROLES.index(role), PARADIGMS.index(paradigm)])
-        self._define(15, number, text, self.string(""), b"\0", where, line, line, text, kind, 0)
+        self._define(Kind.REGION, number, text, self.string(""), b"\0", where, line, line, text, kind, 0)
         return number
 
     def context(self, region: int, parent: int = -1) -> int:
         number = self._next("context")
-        self._define(34, number, region, -1, parent)
+        self._define(Kind.CONTEXT, number, region, -1, parent)
         return number
 
     def member(
@@ -213,7 +214,9 @@ class Writer:
         number = self._next("member")
         value, timing = mode.split("_")
         flags = bytes([0, _VALUES[value] | _TIMINGS[timing] << 4, _TYPES[type], 1])
-        self._define(19, number, self.string(name), self.string(""), flags, signed(exponent), self.string(unit))
+        self._define(
+            Kind.MEMBER, number, self.string(name), self.string(""), flags, signed(exponent), self.string(unit)
+        )
         self._member_types.append(_TYPES[type])
         return number
 
@@ -221,16 +224,16 @@ class Writer:
         """Metrics read together; ``recorder`` is the number of the location that records them, when there is one."""
         number = self._next("metric")
         flags = bytes([_OCCURRENCES[occurrence], 1])
-        self._define(20, number, bytes([len(members)]), *members, flags)
+        self._define(Kind.METRIC_CLASS, number, bytes([len(members)]), *members, flags)
         self._metric_types[number] = [self._member_types[member] for member in members]
         if recorder >= 0:
-            self._define(25, number, recorder)
+            self._define(Kind.RECORDER, number, recorder)
         return number
 
     def metric_instance(self, of: int, recorder: int, scope: str, scope_number: int) -> int:
         """A metric class at one place: a "location", "process" or "node" of that number."""
         number = self._next("metric")
-        self._define(21, number, of, recorder, bytes([_SCOPES[scope]]), scope_number)
+        self._define(Kind.METRIC_INSTANCE, number, of, recorder, bytes([_SCOPES[scope]]), scope_number)
         self._metric_types[number] = self._metric_types[of]
         return number
 
@@ -239,12 +242,12 @@ class Writer:
         which = bytes([PARADIGMS.index(paradigm)])
         places, ranks = self._next("group"), self._next("group")
         members = [compressed(len(locations)), *map(compressed, locations)]
-        self._define(18, places, self.string(name), b"\0", *members, b"\4" + which, 0)
+        self._define(Kind.GROUP, places, self.string(name), b"\0", *members, b"\4" + which, 0)
         members = [compressed(len(locations)), *map(compressed, range(len(locations)))]
-        self._define(18, ranks, self.string(name), b"\0", *members, b"\5" + which, 0)
+        self._define(Kind.GROUP, ranks, self.string(name), b"\0", *members, b"\5" + which, 0)
         communicator, number = self._next("communicator"), self._next("window")
-        self._define(22, communicator, self.string(name), ranks, -1, 0)
-        self._define(24, number, self.string(name), communicator, 0)
+        self._define(Kind.COMMUNICATOR, communicator, self.string(name), ranks, -1, 0)
+        self._define(Kind.WINDOW, number, self.string(name), communicator, 0)
         return number
 
     def value_types(self, metric: int, count: int) -> list[int]:
@@ -259,14 +262,23 @@ class Writer:
         ticks_per_s, offset, length = self._clock
         if length is None:
             length = max((location.last_time for location, _, _, _ in self._locations), default=0) - offset
-        clock = record(5, compressed(ticks_per_s), compressed(offset), compressed(max(length, 0)), compressed(-1))
-        strings = [record(10, compressed(i), text.encode() + b"\0") for text, i in self._strings.items()]
+        clock = record(
+            Kind.CLOCK, compressed(ticks_per_s), compressed(offset), compressed(max(length, 0)), compressed(-1)
+        )
+        strings = [record(Kind.STRING, compressed(i), text.encode() + b"\0") for text, i in self._strings.items()]
         locations = [
-            record(14, compressed(w.number), compressed(name), bytes([kind]), compressed(w.count), compressed(process))
+            record(
+                Kind.LOCATION,
+                compressed(w.number),
+                compressed(name),
+                bytes([kind]),
+                compressed(w.count),
+                compressed(process),
+            )
             for w, name, kind, process in self._locations
         ]
-        groups = [one for one in self._records if one[0] in (12, 13)]
-        others = [one for one in self._records if one[0] not in (12, 13)]
+        groups = [one for one in self._records if one[0] in (Kind.NODE, Kind.PROCESS)]
+        others = [one for one in self._records if one[0] not in (Kind.NODE, Kind.PROCESS)]
         records = [clock, *strings, *groups, *locations, *others]
         write_definitions(self.folder / f"{self.name}.def", records, self._chunks[1])
         self._write_anchor(len(records))
@@ -282,7 +294,7 @@ class Writer:
         self._counts[what] = self._counts.get(what, -1) + 1
         return self._counts[what]
 
-    def _define(self, kind: int, *fields: int | bytes) -> None:
+    def _define(self, kind: Kind, *fields: int | bytes) -> None:
         self._records.append(
             record(kind, *(compressed(field) if isinstance(field, int) else field for field in fields))
         )

@@ -65,6 +65,7 @@ def _head(about: dict[str, Any]) -> Table:
     made = f"OTF2 {otf2['version']} by {otf2['creator'] or 'an unknown tool'}" if otf2 else about["format"] or "–"
     contexts = sum(process["kind"] == "accelerator" for process in about["processes"])
     processes = f"{len(about['processes']) - contexts}" + (f", and {contexts} accelerator contexts" if contexts else "")
+    paradigms = Counter(about["frames_by_paradigm"]).most_common(8)
     missing = sum(one["events"] for one in about["missing"])
     lines = {
         "recording": about["name"],
@@ -74,7 +75,7 @@ def _head(about: dict[str, Any]) -> Table:
         "processes": processes,
         "locations": ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none",
         "devices": ", ".join(dict.fromkeys(device["name"] for device in about["devices"])) or "none metered",
-        "frames": count(about["frames"]),
+        "frames": f"{count(about['frames'])}: {', '.join(f'{n} {name}' for name, n in paradigms)}",
         "events": count(about["events"])
         + (f" read, {count(missing)} missing in {len(about['missing'])} locations" if missing else ""),
         "core": about["core"],

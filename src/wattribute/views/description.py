@@ -17,6 +17,8 @@ def describe(recording: Recording, threads: int | None = None, progress: Any = N
     """What ran where, what was metered, and what is wrong; decodes what was not decoded yet to count its events."""
     by_kind = _events(recording, threads, progress)
     metadata = recording.metadata
+    defined = metadata.get("frames", len(recording.frames))  # without those a reader added, such as copies
+    frames = [_plain(recording.frames.row(row)) for row in range(defined)]
     return {
         "name": metadata.get("name", ""),
         "source": metadata.get("source", ""),
@@ -26,7 +28,10 @@ def describe(recording: Recording, threads: int | None = None, progress: Any = N
         "clock": asdict(recording.clock),
         "events": sum(by_kind.values()),
         "events_by_kind": by_kind,
-        "frames": metadata.get("frames", len(recording.frames)),
+        "frames": defined,
+        "frames_by_paradigm": dict(Counter(frame["paradigm"] for frame in frames)),
+        "frame_list": frames,
+        "nodes": [_plain(recording.nodes.row(row)) for row in range(len(recording.nodes))],
         "hosts": list(recording.hosts()),
         "processes": _processes(recording),
         "locations": [_location(recording, row) for row in range(len(recording.locations))],
@@ -76,6 +81,10 @@ def _events(recording: Recording, threads: int | None, progress: Any) -> dict[st
     return {"Span": spans, "Reading": sum(map(len, recording.signals))}
 
 
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+
+
 def _owner(recording: Recording, location: int) -> str:
     process = recording.owner(location)
     return recording.processes.name[process] if process >= 0 else ""
@@ -108,6 +117,7 @@ def _location(recording: Recording, row: int) -> dict[str, Any]:
         "process": _owner(recording, row),
         "host": recording.location_host(row),
         "events": int(locations.events[row]),
+        "properties": recording.metadata.get("location_properties", {}).get(str(locations.id[row]), {}),
     }
 
 

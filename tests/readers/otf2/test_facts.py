@@ -61,6 +61,11 @@ def test_simple_mi300(simple, oracles):
     simple.spans.count_events()
     assert simple.spans.events == facts["event_kinds_readable"]
     assert not simple.missing
+    about = wattribute.describe(simple)
+    assert [node["name"] for node in about["nodes"]] == ["Linux", "faraday.ftpn.ornl.gov", "0", "1"]
+    assert about["nodes"][2]["properties"]["UUID"] == "GPU-a70564cccd47836c"
+    assert about["frames_by_paradigm"] == {"user": 1, "measurement_system": 2, "compiler": 3, "hip": 15}
+    assert about["locations"][-1]["properties"] == {"hipNullStream": "1"}
     assert len(simple.signals) == 30  # 29 members, "HIP Memory" recorded for each of two streams' contexts
     assert [p.kind for p in simple.problems] == ["declared"]
 

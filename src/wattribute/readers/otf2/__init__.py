@@ -196,6 +196,8 @@ def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: 
         "frames": len(defined.of(Kind.REGION)),
         "events": source.events,
         "communicators": communicators,
+        "location_properties": {str(i): own for i, own in defined.properties(Kind.LOCATION_PROPERTY).items()},
+        "process_properties": {str(i): own for i, own in defined.properties(Kind.PROCESS_PROPERTY).items()},
         "attributes": [defined.text(name) for _, name, _, _ in defined.of(Kind.ATTRIBUTE)],
         "windows": [defined.text(name) for _, name, _, _ in defined.of(Kind.WINDOW)],
         **scorep.beside(folder),

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from types import SimpleNamespace
 
@@ -169,3 +170,38 @@ def test_signals_that_never_change_are_flagged(shared):
     signals = {s["name"]: s["constant"] for s in info(shared / "traces" / "simple-mi300")["signals"]}
     assert signals["A2rocm_smi:::memory_busy_percent:device=0"]
     assert not signals["A2rocm_smi:::memory_busy_percent:device=1"]
+
+
+def test_a_signal_that_ends_early_is_flagged(tmp_path):
+    from wattribute.readers.otf2.writer import Writer
+
+    with Writer(tmp_path / "x") as trace:
+        host = trace.node("h")
+        rank = trace.process("p", host)
+        for device, last in enumerate((1000, 400)):  # the second plug-in's buffer was full at 400
+            meter = trace.location("", rank, "metric")
+            counter = trace.metric_class([trace.member(f"rocm_smi:::energy_count:device={device}")])
+            metric = trace.metric_instance(counter, meter.number, "node", host)
+            meter.readings(range(0, last, 10), metric, range(0, last, 10))
+    [check] = [check for check in info(tmp_path / "x")["checks"] if check["kind"] == "ended-early"]
+    assert "device=1" in check["message"]
+
+
+def test_progress_is_shown_on_a_terminal_when_it_takes_long(archive, monkeypatch):
+    from wattribute.cli import reading
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for patience, shown in ((0.0, True), (1000.0, False)):
+        screen = Terminal()
+        monkeypatch.setattr(reading, "_PATIENCE_S", patience)
+        monkeypatch.setenv("TERM", "xterm")
+        with redirect_stderr(screen), reading.progress_bar("reading") as progress:
+            progress(1, 2)
+            time.sleep(0.2)  # the bar starts from a timer
+            progress(2, 2)
+        assert ("reading" in screen.getvalue()) == shown
+    with redirect_stderr(io.StringIO()), reading.progress_bar("reading") as progress:
+        assert progress is None  # not a terminal

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import Annotated, Optional
 
 import typer
@@ -28,7 +28,7 @@ _PATIENCE_S = 1.0
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback ``(done, whole)`` that shows a bar on a terminal's stderr, once it has taken longer than a second."""
+    """A callback ``(done, whole)`` for a bar on a terminal's stderr, which appears after a second."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -37,14 +37,12 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
     bar = Progress(console=Console(stderr=True), transient=True)
     task = bar.add_task(what, total=None)
-    began = time.monotonic()
-
-    def show(done: int, whole: int) -> None:
-        if time.monotonic() - began > _PATIENCE_S and not bar.live.is_started:
-            bar.start()
-        bar.update(task, completed=done, total=max(whole, 1))
-
+    patience = Timer(_PATIENCE_S, bar.start)
+    patience.daemon = True
+    patience.start()
     try:
-        yield show
+        yield lambda done, whole: bar.update(task, completed=done, total=max(whole, 1))
     finally:
+        patience.cancel()
+        patience.join()
         bar.stop()

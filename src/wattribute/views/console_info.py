@@ -76,13 +76,24 @@ def _head(about: dict[str, Any]) -> Table:
         "locations": ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none",
         "devices": ", ".join(dict.fromkeys(device["name"] for device in about["devices"])) or "none metered",
         "frames": f"{count(about['frames'])}: {', '.join(f'{n} {name}' for name, n in paradigms)}",
-        "events": count(about["events"])
-        + (f" read, {count(missing)} missing in {len(about['missing'])} locations" if missing else ""),
+        "events": f"{about['events']:,}"
+        + (f" read, {missing:,} missing in {len(about['missing'])} locations" if missing else ""),
         "core": about["core"],
     }
+    if "scorep.cfg" in about:
+        lines["Score-P"] = _settings(about["scorep.cfg"], about.get("manifest", ()))
     for name, words in lines.items():
         table.add_row(name, _text(words))
     return table
+
+
+def _settings(settings: dict[str, str], chosen: Sequence[str]) -> str:
+    """How the run was configured: the settings that the user made, as far as the manifest tells."""
+    words = f"{len(settings)} settings in scorep.cfg"
+    made = [f"{name.removeprefix('SCOREP_')}={settings.get(name, '')}" for name in chosen if "METRIC" not in name]
+    return words + (
+        f", {len(chosen)} set by hand: {', '.join(made[:5])}{' …' if len(made) > 5 else ''}" if made else ""
+    )
 
 
 def _text(words: str, style: str = "") -> Text:
@@ -139,7 +150,7 @@ def _signals(signals: Sequence[dict[str, Any]]) -> Table | None:
 
 def _events(by_kind: dict[str, int]) -> Table | None:
     ordered = sorted(by_kind.items(), key=lambda item: (-item[1], item[0]))
-    return _table(("kind", "events"), [(kind, count(number)) for kind, number in ordered], right=("events",))
+    return _table(("kind", "events"), [(kind, f"{number:,}") for kind, number in ordered], right=("events",))
 
 
 def _plugins(plugins: Sequence[dict[str, Any]]) -> Table | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, TypeVar
@@ -129,13 +129,19 @@ class Source:
         order = sorted(locations, key=lambda row: (-int(events[row]), row))
         whole = sum(int(events[row]) for row in order)
         results: dict[int, T] = {}
+        done = 0
         with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-            done = 0
-            for row, result in zip(order, pool.map(work, order), strict=True):
-                results[row] = result
-                done += int(events[row])
-                if progress is not None:
-                    progress(done, whole)
+            waiting = {pool.submit(work, row): row for row in order}
+            try:
+                for future in as_completed(waiting):
+                    row = waiting[future]
+                    results[row] = future.result()
+                    done += int(events[row])
+                    if progress is not None:
+                        progress(done, whole)
+            except BaseException:  # Ctrl-C: what was not begun is not waited for
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         return {row: results[row] for row in sorted(results)}
 
     def note(self, location: int, columns: Mapping[str, Any], nested: bool = True) -> None:

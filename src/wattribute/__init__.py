@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .engines import attribute
     from .errors import WattributeError
     from .model import Attribution, Recording
+    from .outputs.run import run
     from .readers import read
     from .recorders.regions import region
     from .views.description import describe
@@ -38,6 +39,7 @@ _HOME = {
     "read": "readers",
     "merge": "alignment.merge",
     "region": "recorders.regions",
+    "run": "outputs.run",
     "save": "archive",
     "scan": "archive",
     "view": "views.page",
@@ -55,6 +57,7 @@ __all__ = [
     "merge",
     "read",
     "region",
+    "run",
     "save",
     "scan",
     "view",

@@ -15,6 +15,7 @@ from ..errors import WattributeError
 VERBS: dict[str, str] = {
     "attribute": "Whose joules: energy per kernel, function, rank and device, with bounds and idle.",
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
+    "doctor": "Show what can be metered on this machine, how well, and what would mend the rest.",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
     "run": "Run a command and say what it cost: energy, power, carbon.",
     "view": "Walk through a recording in the browser: lanes, power, tables, flame graphs.",

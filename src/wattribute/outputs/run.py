@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, OutputError, WattributeError
 from ..recorders import ranks
-from ..recorders.command import Ended, Recorded, record
+from ..recorders.command import Ended, Recorded, record, signals_held
 
 if TYPE_CHECKING:
     from ..model import Recording
@@ -48,6 +48,20 @@ def run(
     observers: Sequence[Callable[[dict[str, Any]], None]] = (),
 ) -> Run:
     """Run a command under the meters; its recording is saved as a new folder ``output`` (``*.watt``)."""
+    with signals_held():
+        return _run(command, output, meters, interval_s, scope, zone, intensity, observers)
+
+
+def _run(
+    command: Sequence[str],
+    output: str | os.PathLike[str] | None,
+    meters: Sequence[str],
+    interval_s: float | None,
+    scope: str,
+    zone: str | None,
+    intensity: float | str | None,
+    observers: Sequence[Callable[[dict[str, Any]], None]],
+) -> Run:
     if zone is not None or intensity is not None:
         from ..carbon import check
 

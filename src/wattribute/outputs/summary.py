@@ -20,6 +20,7 @@ from ..model import Device, Recording, Signal
 PEAK_S = 0.2  # power from a counter is a mean over at least this long: update times jitter
 CPU_SHARE_ERROR, DRAM_SHARE_ERROR = 0.04, 0.16  # of splitting by CPU time (METRION, arXiv 2512.06806)
 _CURVE_POINTS = 2000
+_TOLD = ("mirrored", "power-ratio", "ended-early")  # of what alignment finds; the rest a summary says in its own words
 
 
 @dataclass
@@ -53,7 +54,7 @@ def summarise(
     rule = _share(parts, run) if scope == "process" else ""
     devices = [_device(recording, part, begin, end) for part in parts]
     counted = [d for d in devices if not d["apart"] and d["energy_j"] is not None]
-    notes = [p.message for p in recording.problems] + [c.message for c in checks if c.warns and c.kind != "stale"]
+    notes = [p.message for p in recording.problems] + [c.message for c in checks if c.warns and c.kind in _TOLD]
     summary = {
         "command": recording.metadata.get("command", []),
         "duration_s": (end - begin) / recording.clock.ticks_per_s,

@@ -12,8 +12,9 @@ import errno
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,19 +48,34 @@ class Ended:
         return (self.end_ns - self.start_ns) / 1e9
 
 
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Hold signals back from before the first thread until results are written: ``run_child`` passes them on.
+
+    Threads inherit what is blocked, so none can swallow a signal. What comes after the child ended asks for an end
+    that is about to come anyway, and is dropped.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED)
+    try:
+        yield
+    finally:
+        while pending := signal.sigpending() & (_PASSED - before):
+            signal.sigwait(pending)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def run_child(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
     started: Callable[[int, int], None] = lambda pid, start_ns: None,
 ) -> Ended:
-    """Run a command to its end; ``started(pid, ns)`` is called once it runs. Call from the main thread."""
-    signals = _PASSED | {signal.SIGCHLD}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    shared_terminal = _in_foreground()
-    try:
-        start_ns = time.monotonic_ns()
+    """Run a command to its end; ``started(pid, ns)`` is called once it runs."""
+    with signals_held():
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        shared_terminal = _in_foreground()
         try:
-            pid = _spawn(command, os.environ if environment is None else environment, before, not shared_terminal)
+            start_ns = time.monotonic_ns()
+            pid = _spawn(command, os.environ if environment is None else environment, mask, not shared_terminal)
         except OSError as error:
             now = time.monotonic_ns()
             missing = error.errno == errno.ENOENT
@@ -67,10 +83,32 @@ def run_child(
                 NOT_FOUND if missing else NOT_EXECUTABLE, now, now,
                 error=f"{command[0]}: {'command not found' if missing else error.strerror}",
             )  # fmt: skip
-        started(pid, start_ns)
-        return _await(pid, start_ns, signals, shared_terminal)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        else:
+            waiter = _Waiter(pid)
+            started(pid, start_ns)
+            return _await(waiter, start_ns, shared_terminal)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+class _Waiter(threading.Thread):
+    """Waits for the child in a thread of its own and wakes ours: a SIGCHLD alone could reach somebody else's thread."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self._owner = pid, threading.get_ident()
+        self.ended: tuple[int, int, Any] | None = None  # (monotonic ns, status, resource usage)
+        self.stopped = False
+        self.start()
+
+    def run(self) -> None:
+        while self.ended is None:
+            _, status, usage = os.wait4(self.pid, os.WUNTRACED)
+            if os.WIFSTOPPED(status):
+                self.stopped = True
+            else:
+                self.ended = time.monotonic_ns(), status, usage
+            signal.pthread_kill(self._owner, signal.SIGCHLD)
 
 
 def _in_foreground() -> bool:
@@ -89,7 +127,7 @@ def _in_foreground() -> bool:
 
 def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Any, own_group: bool) -> int:
     # Python ignores these two; a program expects them as they were
-    options: dict[str, Any] = {"setsigmask": mask, "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ]}
+    options: dict[str, Any] = {"setsigmask": set(mask) - _PASSED, "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ]}
     if own_group:
         options["setpgroup"] = 0
     try:
@@ -100,25 +138,24 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Any, ow
         return os.posix_spawnp("/bin/sh", ["sh", *command], environment, **options)  # a script without #!, as shells do
 
 
-def _await(pid: int, start_ns: int, signals: set[Any], shared_terminal: bool) -> Ended:
+def _await(waiter: _Waiter, start_ns: int, shared_terminal: bool) -> Ended:
+    """Pass signals on until the child has ended."""
     while True:
-        number, from_kernel = _next_signal(signals)
+        number, from_kernel = _next_signal(_PASSED | {signal.SIGCHLD})
+        if waiter.ended is not None:
+            end_ns, status, usage = waiter.ended
+            code = os.waitstatus_to_exitcode(status)
+            rss_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+            cpu_s = usage.ru_utime + usage.ru_stime
+            return Ended(code if code >= 0 else 128 - code, start_ns, end_ns, cpu_s, rss_bytes)
         if number == signal.SIGCHLD:
-            done, status, usage = os.wait4(pid, os.WNOHANG | os.WUNTRACED)
-            end_ns = time.monotonic_ns()
-            if done == pid and os.WIFSTOPPED(status):
-                if shared_terminal:  # Ctrl-Z: stop with it, so that the shell gets its prompt back
-                    os.kill(os.getpid(), signal.SIGSTOP)
-            elif done == pid:
-                code = os.waitstatus_to_exitcode(status)
-                rss_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-                cpu_s = usage.ru_utime + usage.ru_stime
-                return Ended(code if code >= 0 else 128 - code, start_ns, end_ns, cpu_s, rss_bytes)
-        elif shared_terminal:
-            if not from_kernel:  # the keyboard's signals reached the child already
-                _send(os.kill, pid, number)
-        else:
-            _send(os.killpg, pid, number)
+            if waiter.stopped and shared_terminal:  # Ctrl-Z: stop with it, so that the shell gets its prompt back
+                waiter.stopped = False
+                os.kill(os.getpid(), signal.SIGSTOP)
+        elif not shared_terminal:
+            _send(os.killpg, waiter.pid, number)
+        elif not from_kernel:  # the keyboard's signals reached the child already
+            _send(os.kill, waiter.pid, number)
 
 
 def _next_signal(signals: set[Any]) -> tuple[int, bool]:

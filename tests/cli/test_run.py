@@ -1,0 +1,278 @@
+"""``wattribute run`` as a stranger would use it, on a machine without sensors and under hostile conditions."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import wattribute
+from tests.meters.test_rapl import DUMMY, power_pmu
+
+WATTRIBUTE = [sys.executable, "-m", "wattribute", "run"]
+root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user or to cut the network")
+
+
+def run(folder, *arguments, **how):
+    how = {"cwd": folder, "capture_output": True, "text": True, "timeout": 60} | how
+    return subprocess.run([*WATTRIBUTE, *map(str, arguments)], **how)
+
+
+def start(folder, *arguments):
+    return subprocess.Popen(
+        [*WATTRIBUTE, *map(str, arguments)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def test_a_machine_without_sensors_is_told_an_estimate(tmp_path):
+    done = run(tmp_path, "--", "sh", "-c", "echo out; exit 3")
+    assert (done.returncode, done.stdout) == (3, "out\n")
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.splitlines()
+    for line in lines:
+        if any(unit in line for unit in (" J", " mJ", " W", " mW", "CO2e")):
+            assert "est" in line
+    assert " 0 J" not in done.stderr
+    (folder,) = tmp_path.glob("wattribute-*.watt")
+    assert sorted(p.name for p in folder.iterdir() if p.suffix == ".json") == ["summary.json", "wattribute.json"]
+    assert not (folder / "journal").exists()
+    assert not (folder / "regions").exists()
+
+
+def test_json_is_the_last_thing_on_stderr_and_the_recording_is_whole(tmp_path):
+    done = run(
+        tmp_path, "-o", "x.watt", "--format", "json", "--zone", "FR", "--", "sh", "-c", "echo err >&2; kill -TERM $$"
+    )
+    assert done.returncode == 143
+    told = json.loads(done.stderr.splitlines()[-1])
+    assert told == json.loads((tmp_path / "x.watt/summary.json").read_text())
+    assert told["exit_code"] == 143
+    assert told["carbon"]["zone"] == "FR"
+    assert {"device", "kind", "energy_j", "low_j", "high_j", "mean_w", "peak_w", "estimated"} <= told["devices"][
+        0
+    ].keys()
+    assert told["devices"][0]["kind"] == "cpu"
+    recording = wattribute.read(tmp_path / "x.watt")
+    assert recording.metadata["command"][0] == "sh"
+    assert recording.metadata["versions"]["wattribute"] == wattribute.__version__
+    assert recording.problems == ()
+    rows = wattribute.attribute(recording, by=("device", "frame")).rows
+    energies = {row["device"]: row["total_j"] for row in rows.to_dicts()}
+    assert energies == {d["device"]: pytest.approx(d["energy_j"]) for d in told["devices"]}
+
+
+def test_an_existing_folder_is_never_touched_and_nothing_runs(tmp_path):
+    (tmp_path / "x.watt").mkdir()
+    done = run(tmp_path, "-o", "x.watt", "--", "touch", "ran")
+    assert done.returncode == 1
+    assert done.stderr.strip() == "wattribute: x.watt exists already; choose another name or remove it"
+    assert list(tmp_path.iterdir()) == [tmp_path / "x.watt"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--meters", "nvlm", "--", "true"], "did you mean 'nvml'"),
+        (["--meters", "craypm", "--", "true"], "not a Cray node"),
+        (["--scope", "proces", "--", "true"], "did you mean 'process'"),
+        (["--interval", "0", "--", "true"], "0.001 to 3600"),
+        (["--format", "jsn", "--", "true"], "did you mean 'json'"),
+        (["--zone", "Frnace", "--", "true"], "zone"),
+        (["--repeat", "0", "--", "true"], "at least 1"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(tmp_path, arguments, words):
+    done = run(tmp_path, *arguments)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_not_found_is_127_and_says_what(tmp_path):
+    done = run(tmp_path, "--quiet", "--", "no-such-[red]program")
+    assert done.returncode == 127
+    assert done.stderr == "wattribute: no-such-[red]program: command not found\n"
+
+
+def test_what_follows_the_command_is_the_commands(tmp_path):
+    done = run(tmp_path, "--quiet", sys.executable, "-c", "import sys; print(sys.argv)", "--output", "y", "--", "-q")
+    assert done.stdout == "['-c', '--output', 'y', '--', '-q']\n"
+    assert done.stderr == ""
+
+
+def test_hostile_names_are_shown_as_they_are(tmp_path):
+    name = "a [bold]b[/bold] <script> \x1b[31m.watt"
+    done = run(tmp_path, "-o", name, "--", "sh", "-c", "# [red]x[/red] '\"; exit 0")
+    assert done.returncode == 0
+    assert wattribute.read(tmp_path / name).metadata["command"][2].startswith("# [red]x")
+    assert "[bold]" in done.stderr
+
+
+def test_repeats_give_a_table_with_an_interval(tmp_path):
+    done = run(tmp_path, "-o", "x.watt", "--repeat", 2, "--cooldown", 0.01, "--", "true")
+    assert done.returncode == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x-1.watt", "x-2.watt"]
+    assert "mean ± 95 %" in done.stderr
+
+
+def test_two_hundred_short_lived_children(tmp_path):
+    script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 7"
+    done = run(tmp_path, "--scope", "process", "--format", "json", "--", "sh", "-c", script)
+    assert done.returncode == 7
+    told = json.loads(done.stderr.splitlines()[-1])
+    assert told["cpu_s"] > 0
+    assert "share of busy CPU time" in told["share_rule"]
+    assert 0 < told["devices"][0]["share"] <= 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_command_and_the_results_are_written(tmp_path, number, code):
+    process = start(tmp_path, "-o", "x.watt", "--", "sh", "-c", "echo up; exec sleep 60")
+    assert process.stdout.readline() == "up\n"
+    os.killpg(process.pid, number)
+    _, told = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert "estimated" in told
+    assert wattribute.read(tmp_path / "x.watt").metadata["run"]["exit_code"] == code
+
+
+def test_what_was_sampled_survives_the_killing_of_wattribute_itself(tmp_path):
+    process = start(tmp_path, "-o", "x.watt", "--", "sh", "-c", "echo $$; exec sleep 60")
+    child = int(process.stdout.readline())
+    time.sleep(1.5)
+    process.kill()
+    process.wait()
+    os.kill(child, signal.SIGTERM)
+    process.communicate()
+    deadline = time.monotonic() + 5
+    while b"abandoned" not in (tmp_path / "x.watt/journal").read_bytes() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    recording = wattribute.read(tmp_path / "x.watt")
+    assert recording.signals[0].times[-1] > 10**9
+    assert "recovered" in recording.problems[-1].message
+    assert wattribute.attribute(recording, by=("device",)).rows["total_j"].sum() > 0
+
+
+def test_a_full_disk_costs_the_recording_but_not_the_answer(tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # noqa: E731
+    done = run(tmp_path, "-o", "x.watt", "--format", "json", "--", "sh", "-c", "sleep 1.2; exit 5", preexec_fn=limit)
+    assert done.returncode == 5
+    *trouble, told = done.stderr.splitlines()
+    assert json.loads(told)["energy_j"] > 0
+    assert json.loads(told)["duration_s"] > 1
+    assert "File too large" in trouble[0]
+    assert "Traceback" not in done.stderr
+
+
+@root
+def test_a_small_disk_that_fills_up(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", disk], capture_output=True).returncode:
+        pytest.skip("mounting is not permitted here")
+    try:
+        done = run(tmp_path, "-o", disk / "x.watt", "--format", "json", "--", "sh", "-c", "exit 5")
+        assert done.returncode == 5
+        assert "No space left" in done.stderr
+        assert json.loads(done.stderr.splitlines()[-1])["energy_j"] > 0
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def _usable(python, environment):
+    try:
+        done = subprocess.run([python, "-c", "import wattribute, numpy"], user=65534, env=environment, cwd="/")
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+@root
+def test_another_user_with_nothing_writable_and_no_home(tmp_path):
+    tmp_path.chmod(0o755)
+    places = tmp_path / "tmp"
+    places.mkdir()
+    places.chmod(0o777)
+    for folder in tmp_path.parents:
+        if str(folder).startswith("/tmp/"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    environment = {**os.environ, "HOME": "/nonexistent", "TMPDIR": str(places), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PYTHONPATH"] = ":".join(filter(None, sys.path))
+    usable = (python for python in (sys.executable, "/usr/bin/python3") if _usable(python, environment))
+    python = next(usable, None) or pytest.skip("no interpreter here that another user may run")
+    command = [python, "-m", "wattribute", "run", "--", "sh", "-c", "exit 9"]
+    done = subprocess.run(command, user=65534, env=environment, cwd="/", capture_output=True, text=True, timeout=60)
+    assert done.returncode == 9
+    assert done.stderr.startswith("wattribute: this folder cannot be written: the recording goes to")
+    assert len(list(places.glob("*.watt/wattribute.json"))) == 1
+    assert "Traceback" not in done.stderr
+
+
+@root
+def test_without_a_network(tmp_path):
+    command = ["unshare", "--net", *WATTRIBUTE, "--zone", "GB-16", "--intensity", "gb", "--", "sh", "-c", "exit 2"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    if "unshare" in done.stderr:
+        pytest.skip("namespaces are not permitted here")
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (1, 2)
+    plain = subprocess.run(
+        ["unshare", "--net", *WATTRIBUTE, "--zone", "FR", "--", "sh", "-c", "exit 2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert plain.returncode == 2
+    assert "France" in plain.stderr
+
+
+def test_a_dead_psys_is_reported_dead(tmp_path):
+    sysfs = power_pmu(tmp_path / "sys", {"energy-psys": DUMMY})
+    done = run(tmp_path, "--meters", f"rapl:{sysfs}", "--meters", "model", "--", "sleep", "0.3")
+    if "cannot be used" in done.stderr:
+        pytest.skip("perf_event_open is not permitted here")
+    assert "psys" in done.stderr
+    assert "dead, not 0 J" in done.stderr
+    assert "estimated" in done.stderr
+
+
+def test_readings_can_be_replayed(tmp_path):
+    rows = "".join(f"{i / 100},{3 * i},{1.0}\n" for i in range(1000))
+    (tmp_path / "r.csv").write_text("time_s,GPU 0:energy_j,dram 0:power_w\n" + rows)
+    done = run(tmp_path, "--meters", "replay:r.csv", "--interval", 0.02, "--format", "json", "--", "sleep", "1")
+    told = json.loads(done.stderr.splitlines()[-1])
+    devices = {d["device"]: d for d in told["devices"]}
+    assert devices["GPU 0"]["energy_j"] == pytest.approx(300 * told["duration_s"], rel=0.05)
+    assert devices["dram 0"]["energy_j"] == pytest.approx(told["duration_s"], rel=0.01)
+    assert not told["estimated"]
+
+
+def test_regions_of_the_program_take_the_place_of_the_commands_span(tmp_path):
+    code = "import time, wattribute\nwith wattribute.region('train'): time.sleep(0.2)"
+    done = run(tmp_path, "-o", "x.watt", "--quiet", "--", sys.executable, "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+    recording = wattribute.read(tmp_path / "x.watt")
+    assert "train" in recording.frames.name
+    attribution = wattribute.attribute(recording, by=("frame",))
+    (joules,) = (row["total_j"] for row in attribution.rows.to_dicts() if row["frame"] == "train")
+    assert joules > 0
+
+
+def test_a_working_folder_that_is_gone(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"rmdir {gone}; exec {' '.join(WATTRIBUTE)} -o {tmp_path}/x.watt --quiet -- sh -c 'exit 6'"
+    done = subprocess.run(["sh", "-c", script], cwd=gone, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 6
+    assert (tmp_path / "x.watt/summary.json").exists()
+
+
+def test_nothing_of_the_run_is_left_behind():
+    assert not list(Path.cwd().glob("wattribute-*.watt"))

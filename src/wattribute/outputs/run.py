@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, OutputError, WattributeError
-from ..recorders import ranks
+from ..recorders import clocks, ranks
 from ..recorders.command import Ended, Recorded, record
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def run(
         check(zone, intensity)
     rank = ranks.of()
     told: dict[str, Any] = {"zone": zone} if zone else {}
+    told["clock"] = clocks.stamp()  # by which ``merge`` joins the recordings of a job
     if rank is not None:
         told["rank"] = rank.as_dict()
     named: Sequence[str] | None = meters

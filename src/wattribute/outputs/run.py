@@ -61,7 +61,8 @@ def run(
     if not ranks.samples(rank):
         named = None  # another rank of this node reads the meters
     folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
-    recorded = record(command, folder, named, interval_s, observers, scope, told)
+    with ranks.attendance(rank, named is not None) as others_done:
+        recorded = record(command, folder, named, interval_s, observers, scope, told, others_done)
     trouble = [*notes, *([recorded.ended.error] if recorded.ended.error else [])]
     if recorded.sampling.failure:
         trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")

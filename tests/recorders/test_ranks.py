@@ -68,7 +68,7 @@ def test_the_sampler_waits_until_the_others_have_left(tmp_path):
 def test_alone_there_is_nobody_to_wait_for(tmp_path):
     for rank in (None, Rank(0, 1, 0), Rank(0, 2, 0, "j")):
         with ranks.attendance(rank, True, str(tmp_path / "none")) as others_done:
-            others_done()
+            assert others_done is None
 
 
 def test_a_folder_that_cannot_be_written_means_sample(tmp_path):

@@ -158,7 +158,7 @@ def record(
     observers: Sequence[Observer] = (),
     scope: str = "machine",
     metadata: Mapping[str, Any] | None = None,
-    until: Callable[[], None] = lambda: None,
+    until: Callable[[], None] | None = None,
 ) -> Recorded:
     """Run a command under a sampler, which writes its journal into a new ``folder``.
 
@@ -183,11 +183,14 @@ def record(
     busy_s = machine_busy_s()
     ended = run_child(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
     busy_after_s = machine_busy_s()
-    if ended.exit_code < 128:  # not when we are asked to stop
+    until_ns = ended.end_ns
+    if until is not None and ended.exit_code < 128:  # not when we are asked to stop
         until()
+        until_ns = time.monotonic_ns()
     sampling.tell(
         {
             "end": ended.end_ns,
+            "until": until_ns,
             "exit_code": ended.exit_code,
             "cpu_s": ended.cpu_s,
             "max_rss_bytes": ended.max_rss_bytes,

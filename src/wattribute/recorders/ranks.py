@@ -54,13 +54,13 @@ def _number(environment: Mapping[str, str], names: tuple[str, ...]) -> int:
 
 
 @contextmanager
-def attendance(rank: Rank | None, sampler: bool, folder: str | None = None) -> Iterator[Callable[[], None]]:
-    """Be counted among the ranks of this node; gives a function that waits until all but the sampler have left.
+def attendance(rank: Rank | None, sampler: bool, folder: str | None = None) -> Iterator[Callable[[], None] | None]:
+    """Be counted among the ranks of this node; gives the sampler a function that waits until the others have left.
 
     Ranks hold a shared lock while they run, which the kernel lets go of however they end.
     """
     if rank is None or rank.size == 1:
-        yield lambda: None
+        yield None
         return
     import fcntl
 
@@ -68,12 +68,12 @@ def attendance(rank: Rank | None, sampler: bool, folder: str | None = None) -> I
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     except OSError:
-        yield lambda: None
+        yield None
         return
     try:
         if not sampler:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
-        yield functools.partial(_wait, descriptor) if sampler else lambda: None
+        yield functools.partial(_wait, descriptor) if sampler else None
     finally:
         os.close(descriptor)
         if sampler:  # the others have left

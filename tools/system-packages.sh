@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that some tests need; starts nothing. Where it cannot, it says so and the tests skip.
 set -eu
-PACKAGES="otf2-tools chromium graphviz tmux"
+PACKAGES="otf2-tools chromium graphviz tmux openmpi-bin"
 if ! command -v apt-get >/dev/null 2>&1; then
     echo "no apt-get here: tests that need $PACKAGES will skip"
     exit 0

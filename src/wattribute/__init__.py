@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from .carbon import emissions
     from .engines import attribute
     from .errors import WattributeError
+    from .integrations.jupyter import load_ipython_extension
     from .model import Attribution, Recording
     from .outputs.run import run
     from .readers import read
+    from .recorders.record import record
     from .recorders.regions import region
     from .views.description import describe
     from .views.page import view, write_page
@@ -37,7 +39,9 @@ _HOME = {
     "describe": "views.description",
     "emissions": "carbon",
     "read": "readers",
+    "load_ipython_extension": "integrations.jupyter",
     "merge": "alignment.merge",
+    "record": "recorders.record",
     "region": "recorders.regions",
     "run": "outputs.run",
     "save": "archive",
@@ -54,8 +58,10 @@ __all__ = [
     "describe",
     "emissions",
     "load",
+    "load_ipython_extension",
     "merge",
     "read",
+    "record",
     "region",
     "run",
     "save",

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -46,6 +47,28 @@ def test_a_lock_of_an_earlier_job_counts_for_nothing(tmp_path):
     assert ranks.samples(Rank(0, 4, job="j"), str(tmp_path))  # its owner is gone
     lock = next(tmp_path.glob("*.sampler"))
     assert lock.read_text() == str(os.getpid())
+
+
+def test_the_sampler_waits_until_the_others_have_left(tmp_path):
+    code = (
+        "import sys, time; from wattribute.recorders.ranks import Rank, attendance\n"
+        f"with attendance(Rank(1, 2, 1, 'j'), False, {str(tmp_path)!r}):\n"
+        "    print('here', flush=True); time.sleep(0.4)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"here\n"
+        begin = time.monotonic()
+        with ranks.attendance(Rank(0, 2, 0, "j"), True, str(tmp_path)) as others_done:
+            others_done()
+        assert 0.2 < time.monotonic() - begin < 5
+    with ranks.attendance(Rank(0, 2, 0, "j"), True, str(tmp_path)) as others_done:
+        others_done()  # nobody is left
+
+
+def test_alone_there_is_nobody_to_wait_for(tmp_path):
+    for rank in (None, Rank(0, 1, 0), Rank(0, 2, 0, "j")):
+        with ranks.attendance(rank, True, str(tmp_path / "none")) as others_done:
+            assert others_done is None
 
 
 def test_a_folder_that_cannot_be_written_means_sample(tmp_path):

@@ -60,9 +60,15 @@ def _moment(start: str | int) -> int:
 
 
 def curve(recording: Recording) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The energy of all that was metered so far, at every reading: ns since the recording's start, joules."""
+    """The energy of all that was metered so far, at every reading: ns since the recording's start, joules.
+
+    Of a recording of ``run`` it is the child's life, as in its summary.
+    """
     parts = [found for _, found in counted(recording)]
+    run = recording.metadata.get("run", {})
     times = np.unique(np.concatenate([part.times for part in parts]))
+    begin, end = run.get("start_ticks", times[0]), run.get("end_ticks", times[-1])
+    times = np.unique(np.concatenate([np.clip(times, begin, end), [begin, end]])).astype(np.int64)
     joules = sum((part.at(times) for part in parts), np.zeros(len(times)))
     return recording.clock.ns(times), joules
 

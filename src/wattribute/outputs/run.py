@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, OutputError, WattributeError
-from ..recorders import ranks
+from ..recorders import clocks, ranks
 from ..recorders.command import Ended, Recorded, record, signals_held
 
 if TYPE_CHECKING:
@@ -68,13 +68,15 @@ def _run(
         check(zone, intensity)
     rank = ranks.of()
     told: dict[str, Any] = {"zone": zone} if zone else {}
+    told["clock"] = clocks.stamp()  # by which ``merge`` joins the recordings of a job
     if rank is not None:
         told["rank"] = rank.as_dict()
     named: Sequence[str] | None = meters
     if not ranks.samples(rank):
         named = None  # another rank of this node reads the meters
     folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
-    recorded = record(command, folder, named, interval_s, observers, scope, told)
+    with ranks.attendance(rank, named is not None) as others_done:
+        recorded = record(command, folder, named, interval_s, observers, scope, told, others_done)
     trouble = [*notes, *([recorded.ended.error] if recorded.ended.error else [])]
     if recorded.sampling.failure:
         trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")

@@ -195,8 +195,12 @@ def record(
     observers: Sequence[Observer] = (),
     scope: str = "machine",
     metadata: Mapping[str, Any] | None = None,
+    until: Callable[[], None] | None = None,
 ) -> Recorded:
-    """Run a command under a sampler, which writes its journal into a new ``folder``."""
+    """Run a command under a sampler, which writes its journal into a new ``folder``.
+
+    Sampling goes on after the command's end until ``until`` returns: other ranks of the node may still run.
+    """
     if not command:
         raise OptionError("no command; write it after two dashes: wattribute run -- python train.py")
     if interval_s is not None and not 0.001 <= interval_s <= 3600:
@@ -215,13 +219,19 @@ def record(
     environment = {**os.environ, "WATTRIBUTE_REGIONS": str((folder / REGIONS).absolute())}
     busy_s = machine_busy_s()
     ended = run_child(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
+    busy_after_s = machine_busy_s()
+    until_ns = ended.end_ns
+    if until is not None and ended.exit_code < 128:  # not when we are asked to stop
+        until()
+        until_ns = time.monotonic_ns()
     sampling.tell(
         {
             "end": ended.end_ns,
+            "until": until_ns,
             "exit_code": ended.exit_code,
             "cpu_s": ended.cpu_s,
             "max_rss_bytes": ended.max_rss_bytes,
-            "busy_s": machine_busy_s(),
+            "busy_s": busy_after_s,
             "error": ended.error,
         }
     )

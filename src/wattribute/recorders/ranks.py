@@ -1,13 +1,16 @@
 """Ranks of a job, known from the environment that launchers set: no MPI library is asked.
 
 One process per node samples: the one with local rank 0, or, where the launcher does not say, the first to make a
-lock file of the job.
+lock file of the job. It goes on until the last rank of its node has ended.
 """
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,17 +53,60 @@ def _number(environment: Mapping[str, str], names: tuple[str, ...]) -> int:
     return -1
 
 
+@contextmanager
+def attendance(rank: Rank | None, sampler: bool, folder: str | None = None) -> Iterator[Callable[[], None] | None]:
+    """Be counted among the ranks of this node; gives the sampler a function that waits until the others have left.
+
+    Ranks hold a shared lock while they run, which the kernel lets go of however they end.
+    """
+    if rank is None or rank.size == 1:
+        yield None
+        return
+    import fcntl
+
+    path = _node_file(rank, "ranks", folder)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError:
+        yield None
+        return
+    try:
+        if not sampler:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield functools.partial(_wait, descriptor) if sampler else None
+    finally:
+        os.close(descriptor)
+        if sampler:  # the others have left
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def _wait(descriptor: int) -> None:
+    import fcntl
+
+    with suppress(KeyboardInterrupt):
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.02)
+
+
+def _node_file(rank: Rank, what: str, folder: str | None) -> str:
+    """A file that the ranks of one job on one node share."""
+    import tempfile  # slow to import, and only parallel jobs get here
+
+    name = f"wattribute-{os.getuid()}-{rank.job or os.getppid()}-{os.uname().nodename}.{what}"
+    return os.path.join(folder or tempfile.gettempdir(), name.replace(os.sep, "_"))
+
+
 def samples(rank: Rank | None, folder: str | None = None) -> bool:
     """Whether this process is the one that samples its node."""
     if rank is None:
         return True
     if rank.local_rank >= 0:
         return rank.local_rank == 0
-    name = f"wattribute-{os.getuid()}-{rank.job or os.getppid()}.sampler"
-    import tempfile  # slow to import, and launchers that do not say are rare
-
-    path = os.path.join(folder or tempfile.gettempdir(), name.replace(os.sep, "_"))
-    return _first(path)
+    return _first(_node_file(rank, "sampler", folder))
 
 
 def _first(path: str) -> bool:

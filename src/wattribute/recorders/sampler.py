@@ -134,7 +134,7 @@ class Sampler:
                 if "end" in message:
                     for plan in self._plans:
                         self._read(plan)
-                    return int(message["end"])
+                    return int(message.get("until", message["end"]))
             now = self._clock()
             for plan in self._plans:
                 if plan.due_ns <= now:

@@ -1,0 +1,72 @@
+"""``with record() as recording:`` — the same recording as ``wattribute run`` makes, from inside a program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from pathlib import Path
+from time import monotonic_ns
+
+from .. import archive
+from ..errors import OptionError
+from ..model import Recording
+from . import clocks, ranks, regions
+from .sampling import REGIONS, Sampling, new_folder
+
+
+@contextmanager
+def record(
+    output: str | os.PathLike[str] | None = None,
+    *,
+    meters: Sequence[str] | None = (),
+    interval_s: float | None = None,
+) -> Iterator[Recording]:
+    """Meter the block and record the regions in it; ``recording`` is empty until the block has ended.
+
+    ``output`` keeps it as a new ``*.watt`` folder. ``meters`` are names (``name`` or ``name:root``), by default all
+    that work here; in a parallel job only the first rank of a node samples. Recordings may stand inside one another.
+    """
+    if interval_s is not None and interval_s <= 0:
+        raise OptionError(f"an interval of {interval_s} s cannot be; give seconds, e.g. 0.1")
+    rank = ranks.of()
+    scratch = None if output is not None else tempfile.mkdtemp(prefix="wattribute-")
+    folder = new_folder(Path(output) if output is not None else Path(str(scratch), "recording.watt"))
+    about = {"command": sys.argv, "host": os.uname().nodename, "clock": clocks.stamp()}
+    about |= {"rank": rank.as_dict()} if rank else {}
+    sampling = Sampling(folder, meters if ranks.samples(rank) else None, interval_s, about=about)
+    recording = Recording()
+    try:
+        sampling.start()
+        regions.start(str(folder / REGIONS))
+        sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": Path(sys.argv[0]).name})
+        try:
+            yield recording
+        finally:
+            sampling.tell({"end": monotonic_ns()})
+            _pass_on(regions.stop(), folder / REGIONS)
+            _become(recording, sampling.stop())
+            if output is not None:
+                archive.fill(recording, folder)
+                sampling.clean()
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _become(recording: Recording, whole: Recording) -> None:
+    """Fill the recording that the user already holds."""
+    for field in fields(Recording):
+        object.__setattr__(recording, field.name, getattr(whole, field.name))
+
+
+def _pass_on(outer: str | None, inner: Path) -> None:
+    """A recording around this one sees its regions too."""
+    if outer is not None:
+        for path in inner.iterdir():
+            with suppress(OSError):
+                shutil.copy(path, outer)

@@ -1,0 +1,128 @@
+"""``with record() as recording:`` with replayed meters and real seconds' worth of regions."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from wattribute import attribute, load, record, region
+from wattribute.errors import MeterError, OptionError, OutputError
+from wattribute.recorders import regions
+from wattribute.views.regions import used
+
+
+@pytest.fixture
+def meter(tmp_path):
+    """A package at 50 W and a GPU at 250 W, counted every millisecond."""
+    path = tmp_path / "meter.csv"
+    lines = [f"{ms / 1000},{0.05 * ms},{0.25 * ms}" for ms in range(20_000)]
+    path.write_text("time_s,package 0:energy_j,GPU 0:energy_j\n" + "\n".join(lines))
+    return f"replay:{path}"
+
+
+def test_regions_get_their_joules(meter):
+    with record(meters=[meter], interval_s=0.002) as recording:
+        assert not recording.signals  # nothing yet
+        with region("outer"):
+            time.sleep(0.1)
+            with region("inner"):
+                time.sleep(0.2)
+    assert os.environ.get(regions.FOLDER) is None
+    rows = {row.name: row for row in used(recording)}
+    assert rows["inner"].energy_j == pytest.approx(300 * rows["inner"].seconds, rel=0.02)
+    assert rows["outer"].energy_j == pytest.approx(300 * rows["outer"].seconds, rel=0.02)
+    for name in ("inner", "outer"):
+        assert rows[name].low_j <= 300 * rows[name].seconds <= rows[name].high_j
+    by_device = attribute(recording).rows.filter(device="GPU 0", frame="inner")
+    assert by_device["power_w"][0] == pytest.approx(250, rel=0.02)
+
+
+def test_a_region_too_short_for_the_sensor_says_so(tmp_path):
+    from rich.console import Console
+
+    from wattribute.views.console_regions import region_table
+
+    path = tmp_path / "slow.csv"  # a counter that moves every 100 ms
+    path.write_text("time_s,GPU 0:energy_j\n" + "\n".join(f"{i / 10},{20 * i}" for i in range(200)))
+    with record(meters=[f"replay:{path}"]) as recording:
+        time.sleep(0.25)
+        with region("blink"):
+            time.sleep(0.005)
+        time.sleep(0.25)
+    blink = next(row for row in used(recording) if row.name == "blink")
+    assert blink.short
+    assert blink.high_j > 0
+    console = Console(width=160, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(region_table(used(recording)))
+    console.file.close()
+    line = next(line for line in console.export_text().splitlines() if line.startswith("blink"))
+    assert "<" in line
+    assert "shorter than the sensor's period of 100 ms" in line
+
+
+def test_the_recording_is_kept_even_when_the_block_fails(meter, tmp_path):
+    def fail():
+        with record(tmp_path / "kept.watt", meters=[meter]), region("fails"):
+            time.sleep(0.05)
+            1 / 0  # noqa: B018
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    kept = load(tmp_path / "kept.watt")
+    assert kept.frames.name == ("fails",)
+    assert not (tmp_path / "kept.watt" / "journal").exists()
+    with pytest.raises(OutputError, match="exists already"), record(tmp_path / "kept.watt", meters=[meter]):
+        pass
+
+
+def test_a_recording_inside_another(meter):
+    with record(meters=[meter]) as outer, region("a"):
+        time.sleep(0.05)
+        with record(meters=[meter]) as inner, region("b"):
+            time.sleep(0.1)
+        with region("c"):
+            time.sleep(0.05)
+    assert inner.frames.name == ("b",)
+    assert sorted(outer.frames.name) == ["a", "b", "c"]
+    depth = dict(zip(outer.spans.spans(0).frame.tolist(), outer.spans.spans(0).depth.tolist(), strict=True))
+    assert {outer.frames.name[frame]: at for frame, at in depth.items()} == {"a": 0, "b": 1, "c": 1}
+
+
+def test_without_regions_the_block_is_one_span(meter):
+    with record(meters=[meter]) as recording:
+        time.sleep(0.1)
+    (whole, span) = used(recording)
+    assert whole.energy_j == pytest.approx(span.energy_j, rel=0.2)
+    assert span.calls == 1
+
+
+def test_wrong_words():
+    with pytest.raises(OptionError, match="interval"), record(interval_s=-1):
+        pass
+    with pytest.raises((MeterError, OptionError)), record(meters=["nosuchmeter"]):
+        pass
+    assert regions._sink is None
+
+
+def test_regions_flow_into_run(meter, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import time, wattribute\n"
+        "with wattribute.region('train'):\n    time.sleep(0.3)\n"
+        "with wattribute.region('test'):\n    time.sleep(0.1)\n"
+        "print('out')\n"
+    )
+    command = [sys.executable, "-m", "wattribute", "run", "--meters", meter, "-o", "x.watt", "--interval", "0.005"]
+    done = subprocess.run([*command, "--", sys.executable, program], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "out\n"), done.stderr
+    recording = load(tmp_path / "x.watt")
+    rows = {row.name: row for row in used(recording)}
+    assert rows["train"].energy_j == pytest.approx(300 * rows["train"].seconds, rel=0.03)
+    assert rows["train"].seconds == pytest.approx(0.3, rel=0.2)
+    assert not list((tmp_path / "x.watt").glob("regions/*"))
+    assert recording.metadata["clock"]["host"] == os.uname().nodename
+    summary = json.loads((tmp_path / "x.watt" / "summary.json").read_text())
+    assert summary["energy_j"] == pytest.approx(300 * summary["duration_s"], rel=0.05)

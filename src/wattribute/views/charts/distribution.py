@@ -16,7 +16,7 @@ from .. import names
 from ..kinds import colour
 from ..numbers import count, si
 from ..theme import WIDTH, Theme
-from .canvas import Rows, altair, hover, layer, quantity
+from .canvas import Rows, altair, hover, layer, nice_step, quantity
 
 Floats = npt.NDArray[np.float64]
 _LOW, _PER_DECADE, _DECADES = -15, 100, 30  # from 1e-15 to 1e15
@@ -63,9 +63,12 @@ def _edge(index: int) -> float:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Powers of ten between two values, with 2 and 5 where they are few."""
+    """Round values between two: powers of ten, with 2 and 5 where those are few, even steps in a narrow range."""
+    if high < 12 * low:
+        step = nice_step((high - low) / 6)
+        return [step * i for i in range(int(low / step) + 1, int(high / step) + 1)]
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
-    digits = (1.0,) if last - first > 5 else (1.0, 2.0, 5.0) if last - first > 1 else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    digits = (1.0,) if last - first > 5 else (1.0, 2.0, 5.0)
     return [d * 10.0**e for e in range(first, last + 1) for d in digits if low <= d * 10.0**e <= high]
 
 
@@ -123,7 +126,7 @@ def _one(
         "axis": alt.Axis(title=f"{'energy' if unit == 'J' else 'power'} per call", labelExpr=quantity(unit), grid=True,
                          values=ticks) if axis else alt.Axis(labels=False, ticks=False, title=None, values=ticks),
     }  # fmt: skip
-    y = alt.Y("number:Q", axis=alt.Axis(title=None, tickCount=2, format="~s", minExtent=40),
+    y = alt.Y("number:Q", axis=alt.Axis(title=None, tickCount=2, tickMinStep=1, format="~s", minExtent=40),
               scale=alt.Scale(domainMin=0, nice=True))  # fmt: skip
     base = layer(rows, width=WIDTH - 150, height=height)
     bars = base.mark_rect(color=colour(shown.kind), stroke=theme.ground, strokeWidth=0.5).encode(

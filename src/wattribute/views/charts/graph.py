@@ -13,6 +13,7 @@ from itertools import pairwise
 from .tree import Leaf
 
 Edge = tuple[str, str]
+_LEAST, _ALWAYS = 0.0005, 10  # frames with less than this share are left out, but for the first few
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ def graph(leaves: Iterable[Leaf], top: int = 24) -> Graph:
             self_j[leaf.path[-1]] = self_j.get(leaf.path[-1], 0.0) + leaf.self_j
         for name in dict.fromkeys(leaf.path):
             total_j[name] = total_j.get(name, 0.0) + leaf.self_j
-    kept = sorted(total_j, key=lambda name: (-total_j[name], name))[:top]
+    order = sorted(total_j, key=lambda name: (-total_j[name], name))[:top]
+    least = _LEAST * total_j[order[0]] if order else 0.0
+    kept = [name for i, name in enumerate(order) if i < _ALWAYS or total_j[name] >= least]
     shown = set(kept)
     edges: dict[Edge, float] = {}
     recursive: set[str] = set()

@@ -86,7 +86,7 @@ def heatmap(table: Table, theme: Theme, value: str = "energy") -> Any:
     y = alt.Y("row:O", sort=None, title=None, axis=alt.Axis(labelExpr=lookup(labels), minExtent=40))
     x = alt.X("column:O", sort=None, title=None, axis=alt.Axis(**_process_axis(table.processes, cell)))
     unit = "J" if value == "energy" else "W"
-    scale = alt.Scale(domainMin=0, range=theme.scheme, interpolate="rgb")
+    scale = alt.Scale(domainMin=0, nice=True, range=theme.scheme, interpolate="rgb")
     legend = alt.Legend(
         title="self energy" if value == "energy" else "mean power",
         labelExpr=quantity(unit), orient="bottom", direction="horizontal", offset=6,

@@ -88,9 +88,9 @@ def rows_of(track: Track, per_s: float) -> Rows:
 
 def area(
     track: Track, theme: Theme, window: tuple[float, float], per_s: float, most_w: float, *, height: int = 64,
-    axis: Any = None,
+    axis: Any = None, behind: Rows = [],  # noqa: B006 (never changed)
 ) -> Any:  # fmt: skip
-    """One device: area, band where binned, name on the left, joules on the right."""
+    """One device: area over what ran ``behind``, band where binned, name on the left, joules on the right."""
     alt = altair()
     rows = rows_of(track, per_s)
     x = {"scale": span_axis(window[0] * per_s, window[1] * per_s), "axis": axis}
@@ -112,14 +112,28 @@ def area(
             y=alt.value(0), y2=alt.value(height), x2="end:Q", tooltip=hover(rows, **_CARD), **place
         ),
     ]
+    if behind:
+        ground = layer(behind).mark_rect(clip=True).encode(
+            x=alt.X("start:Q", **x), x2="end:Q", y=alt.value(0), y2=alt.value(height),
+            color=alt.Color("ground:N", scale=None, legend=None),
+            opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
+            tooltip=hover(behind, frame="frame", kind="kind of work"),
+        )  # fmt: skip
+        parts.insert(0, ground)
+        named = layer([row for row in behind if row["text"]])
+        parts.append(
+            named.mark_text(align="left", baseline="top", dx=4, dy=3, clip=True, color=theme.text).encode(
+                x=alt.X("start:Q", **x), y=alt.value(0), text="text:N"
+            )
+        )
     if track.binned:
         band = base.mark_area(interpolate="step-after", color=theme.line, opacity=0.22, clip=True)
-        parts.insert(0, band.encode(y=alt.Y("low:Q", **y), y2="high:Q", **place))
+        parts.insert(1 if behind else 0, band.encode(y=alt.Y("low:Q", **y), y2="high:Q", **place))
     mean = float(track.energy_j.sum()) / float(track.end_s[-1] - track.start_s[0]) if rows else 0.0
     said = [{"text": track.label + (" (estimated)" if track.estimated else "")}]
     joules = [{"text": f"{si(float(track.energy_j.sum()), 'J')}\nmean {si(mean, 'W')}" if rows else "no readings"}]
     parts.append(
-        layer(said).mark_text(align="left", baseline="top", fontWeight=600, dx=6, dy=2, color=theme.text).encode(
+        layer(said).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-3, color=theme.text).encode(
             x=alt.value(0), y=alt.value(0), text="text:N")
     )  # fmt: skip
     parts.append(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .. import names
 from ..numbers import si
 from ..theme import WIDTH, Theme
-from .canvas import Rows, altair, hover, layer, pixels, quantity
+from .canvas import Rows, altair, hover, layer, nice_step, pixels, quantity
 
 _CARD = {"run": "run", "energy": "energy", "time": "time", "power": "mean power", "exact": "exactly"}
 _WIDE, _HIGH = WIDTH - 60, 340
@@ -77,7 +77,7 @@ def scatter(runs: Sequence[Run], theme: Theme) -> Any:
 def _range(values: Sequence[float]) -> tuple[float, float]:
     """From 0, or, where the values lie close together, from a little below them."""
     low, high = min(values, default=0.0), max(values, default=0.0)
-    if low < 0.5 * high or high <= 0:
+    if low < 0.5 * high or high <= 0 or len(values) == 1:
         return 0.0, high * 1.12 or 1.0
     margin = max(high - low, 0.04 * high) * 0.4
     return max(0.0, low - margin), high + margin
@@ -86,14 +86,14 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 def _equal_power(window: tuple[float, float, float, float]) -> tuple[Rows, Rows]:
     """Lines through the origin at round powers that cross the window, and their names where they leave it."""
     first, last, low, high = window
-    step = float(f"{(high / max(first, 0.2 * last) - low / last) / 6:.1g}") or 1.0
+    step = nice_step((high / max(first, 0.2 * last) - low / last) / 6)
     lines: Rows = []
     words: Rows = []
     for power in (step * i for i in range(1, 400)):
         if power * last <= low or power * first >= high:
             continue
         begin, end = max(first, low / power), min(last, high / power)
-        word = si(power, "W", 2)
+        word = si(power, "W", 3)
         lines += [{"duration_s": at, "energy_j": at * power, "power": word} for at in (begin, end)]
         words.append({"duration_s": end, "energy_j": end * power, "power": word})
     return lines, words

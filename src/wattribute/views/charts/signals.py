@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 PANELS = {"%": "utilisation", "W": "power", "°C": "temperature", "B": "memory", "Hz": "clock"}
 _CARD = {"series": "signal", "when": "at", "value": "value", "range": "range"}
 _BINS = 300
+_WIDE = WIDTH - 150
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,10 @@ class Series:
     high: Floats
     last_s: float
     readings: int
+    short: str = ""  # the label beside the line
 
 
-def series(label: str, signal: Signal, clock: Clock) -> Series:
+def series(label: str, signal: Signal, clock: Clock, short: str = "") -> Series:
     """The readings of a gauge in its unit, binned when there are more than can be seen."""
     times = np.asarray(clock.seconds(signal.times), np.float64)
     values = np.asarray(signal.values, np.float64) * float(signal.scale)
@@ -44,13 +46,13 @@ def series(label: str, signal: Signal, clock: Clock) -> Series:
     times, values = times[good][order], values[good][order]
     last = float(times[-1]) if len(times) else 0.0
     if len(times) <= 2 * _BINS:
-        return Series(label, times, values, values, values, last, len(times))
+        return Series(label, times, values, values, values, last, len(times), short or label)
     place = np.minimum(((times - times[0]) / max(last - times[0], 1e-300) * _BINS).astype(np.int64), _BINS - 1)
     begins = np.flatnonzero(np.concatenate([[True], np.diff(place) > 0]))
     count = np.diff(np.append(begins, len(times)))
     return Series(
         label, times[begins], np.add.reduceat(values, begins) / count, np.minimum.reduceat(values, begins),
-        np.maximum.reduceat(values, begins), last, len(times),
+        np.maximum.reduceat(values, begins), last, len(times), short or label,
     )  # fmt: skip
 
 
@@ -90,7 +92,7 @@ def panel(
         "axis": alt.Axis(title=None, tickCount=4, minExtent=60, **ticks),
     }
     colour = alt.Color("ground:N", scale=None, legend=None)
-    base = layer(rows, width=WIDTH - 110, height=height)
+    base = layer(rows, width=_WIDE, height=height)
     band = base.mark_area(interpolate="step-after", opacity=0.18, clip=True).encode(
         x=x, y=alt.Y("low:Q", **y), y2="high:Q", color=colour, detail="series:N"
     )
@@ -119,7 +121,7 @@ def _names(lines: Sequence[Series], y: dict[str, Any], height: int, theme: Theme
         wanted = height * (1 - (value - bottom) / (top - bottom))
         at = max(lowest, min(wanted, height - 12.0 * (len(shown) - number - 1)))
         hue = theme.series[i % len(theme.series)]
-        rows.append({"px": at, "text": names.shorten(lines[i].label, 20), "ground": hue})
+        rows.append({"px": at, "text": names.shorten(lines[i].short, 25), "ground": hue})
         lowest = at + 12
     if len(shown) < len(ends):
         rows.append({"px": lowest, "text": f"and {len(ends) - len(shown)} more", "ground": theme.muted})
@@ -129,7 +131,7 @@ def _names(lines: Sequence[Series], y: dict[str, Any], height: int, theme: Theme
         layer(rows)
         .mark_text(align="left", baseline="middle", dx=6)
         .encode(
-            x=alt.value(WIDTH - 110),
+            x=alt.value(_WIDE),
             y=alt.Y("y:Q", **y),
             text="text:N",
             color=alt.Color("ground:N", scale=None, legend=None),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .model import Attribution, Recording
     from .readers import read
     from .recorders.regions import region
+    from .views import plot
     from .views.description import describe
     from .views.page import view, write_page
 
@@ -43,6 +44,7 @@ _HOME = {
     "view": "views.page",
     "write_page": "views.page",
 }
+_MODULES = {"plot": "views.plot"}
 __all__ = [
     "Attribution",
     "Recording",
@@ -53,6 +55,7 @@ __all__ = [
     "emissions",
     "load",
     "merge",
+    "plot",
     "read",
     "region",
     "save",
@@ -63,9 +66,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _MODULES:
+        value: Any = import_module(f".{_MODULES[name]}", __name__)
+    elif name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    else:
         raise AttributeError(f"module 'wattribute' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
     globals()[name] = value  # looked up once: a program may mark a region a million times
     return value
 

@@ -8,7 +8,9 @@ the rest becomes "other".
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import NoDataError, OptionError
@@ -16,14 +18,15 @@ from . import charts
 from .charts.of_paths import callgraph, dot, flame, icicle, sunburst
 from .charts.of_rows import books, distribution, heatmap, runs
 from .charts.of_time import carbon, memory, node, panels, power, timeline
-from .save import save
+from .save import FORMATS, format_of, save
+from .save import write as write_file
 
 if TYPE_CHECKING:
     from ..model import Attribution, Recording
 
 __all__ = [
     "KINDS", "books", "callgraph", "carbon", "distribution", "dot", "draw", "flame", "heatmap", "icicle", "memory",
-    "node", "panels", "power", "runs", "save", "sunburst", "timeline",
+    "node", "panels", "power", "runs", "save", "sunburst", "timeline", "write",
 ]  # fmt: skip
 
 _DRAWN: dict[str, Callable[..., Any]] = {
@@ -37,9 +40,7 @@ KINDS = charts.KINDS
 _BY = {"heatmap": ("process", "frame"), "books": ("device", "frame", "paradigm", "role")}
 _PATHS = ("flame", "icicle", "sunburst", "callgraph")
 _SIGNALS = ("panels", "memory")
-_LOOKS = ("theme", "top", "value", "colour")
-
-Source = "Recording | str | os.PathLike[str]"
+_READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")
 
 
 def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = None, zone: str | None = None,
@@ -61,17 +62,34 @@ def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = No
     return _one(kind, sources[0], looks, zone, selection)
 
 
+def write(kind: str, sources: Sequence[Any], output: str | os.PathLike[str], *, looks: dict[str, Any] | None = None,
+          zone: str | None = None, scale: float = 2.0, **selection: Any) -> Path:  # fmt: skip
+    """Draw a chart into a file; a call graph also as ``.dot`` for Graphviz."""
+    ending = format_of(output, (*FORMATS, "dot") if kind == "callgraph" else FORMATS)
+    if ending != "dot":
+        return save(draw(kind, sources, looks=looks, zone=zone, **selection), output, scale)
+    if len(sources) != 1:
+        raise OptionError("a call graph shows one recording")
+    wanted = {name: value for name, value in (looks or {}).items() if name in ("theme", "top") and value is not None}
+    return write_file(output, dot(stacks(sources[0], selection), **wanted))
+
+
 def _one(kind: str, source: Any, looks: dict[str, Any], zone: str | None, selection: dict[str, Any]) -> Any:
     if kind in _SIGNALS:
         return _DRAWN[kind](_read(source, selection), **looks)
     if kind == "carbon":
-        from ..carbon import emissions
-
         found = _attributed(source, ("device",), selection)
-        return carbon(found, emissions(found, zone=zone), **looks)
+        return carbon(found, _emissions(found, zone), **looks)
     if kind in _PATHS:
         return _DRAWN[kind](stacks(source, selection), **looks)
     return _DRAWN[kind](_attributed(source, _BY.get(kind, ("device", "frame")), selection), **looks)
+
+
+def _emissions(found: Attribution, zone: str | None) -> Any:
+    from .. import carbon
+
+    given: Any = found
+    return carbon.emissions(given, zone=zone)
 
 
 def stacks(source: Any, selection: dict[str, Any]) -> Attribution:
@@ -96,9 +114,6 @@ def _read(source: Any, selection: dict[str, Any]) -> Recording:
         return source
     reading = {name: selection.pop(name) for name in tuple(selection) if name in _READING}
     return read(source, **{name: value for name, value in reading.items() if value not in (None, (), [])})
-
-
-_READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")
 
 
 def _attributed(source: Any, by: Sequence[str], selection: dict[str, Any]) -> Attribution:

@@ -171,6 +171,14 @@ def _received(curves: Sequence[Curve], ticks: npt.NDArray[np.int64]) -> npt.NDAr
     return out
 
 
+def whole_curve(attribution: Attribution) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Ticks and the joules measured up to then, over the devices that may be added."""
+    inner = {(device["host"], device["device"]) for device in summed(attribution)}
+    energies = [c.energy for c in curves(attribution) if (c.source.device.host, c.source.device.name) in inner]
+    times = np.unique(np.concatenate([energy.times for energy in energies])) if energies else np.empty(0, np.int64)
+    return times, np.sum([energy.at(times) for energy in energies], axis=0) if energies else np.empty(0)
+
+
 def window(attribution: Attribution) -> tuple[int, int]:
     """What time the pictures show, in ticks: what was asked for, else the whole recording."""
     from ...attribution.options import moment

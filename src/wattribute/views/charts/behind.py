@@ -10,8 +10,8 @@ import numpy as np
 from ..._core.reference import evaluate
 from .. import names
 from ..kinds import kind, shade
-from ..theme import SIZE, WIDTH
-from .canvas import Rows
+from ..theme import WIDTH
+from .canvas import Rows, fitting
 from .lanes import bars
 
 if TYPE_CHECKING:
@@ -47,6 +47,5 @@ def behind(users: Users, device: Any, window: tuple[int, int], per_s: float) -> 
     out.sort(key=lambda row: -row["length"])  # the innermost are the shortest, and lie on top
     for row in out:
         room = row.pop("length") / (window[1] - window[0]) * WIDTH - 8
-        label = names.plain(row["frame"])
-        row["text"] = names.shorten(label, int(room / (SIZE * 0.56))) if room > 60 else ""
+        row["text"] = fitting(names.plain(row["frame"]), room) if room > 60 else ""
     return out

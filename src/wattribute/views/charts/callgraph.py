@@ -8,7 +8,7 @@ from .. import names
 from ..kinds import ink
 from ..numbers import percent, si
 from ..theme import SIZE, WIDTH, Theme
-from .canvas import Rows, altair, fixed, hover, layer
+from .canvas import Rows, altair, fitting, fixed, hover, layer
 from .graph import Graph, layers
 
 _HEIGHT, _GAP = 36, 34  # of a node, and between two rows of nodes
@@ -86,7 +86,7 @@ def _boxes(graph: Graph, rows: list[list[str]], theme: Theme) -> Rows:
                     "y": top, "y2": top + _HEIGHT, "upper": top + 12, "lower": top + 26,
                     "self_j": graph.self_j[name],
                     "total_j": graph.total_j[name],
-                    "label": names.shorten(label, int((width - 8) / (SIZE * 0.58))),
+                    "label": fitting(label, width - 12),
                     "energy": _energy(graph, name, width),
                     "frame": names.full(name),
                     "total": si(graph.total_j[name], "J"),

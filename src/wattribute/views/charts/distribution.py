@@ -139,7 +139,7 @@ def _one(
         marks = [{"at": shown.quantile(q), "dash": dash} for q, dash in ((0.25, [2, 3]), (0.5, [1, 0]), (0.75, [2, 3]))]
         said += f"\nmedian {si(shown.quantile(0.5), unit)}"
     if shown.none:
-        said += f"\n{count(shown.none)} of 0 {unit}"
+        said += f"\n{count(shown.none)} more of 0 {unit}"
     rules = [
         layer([mark]).mark_rule(color=theme.text, strokeDash=mark["dash"], strokeWidth=1.2).encode(x=alt.X("at:Q", **x))
         for mark in marks

@@ -10,7 +10,7 @@ from .. import names
 from ..kinds import ink, shade
 from ..numbers import count, percent, si
 from ..theme import ROW, SIZE, WIDTH, Theme
-from .canvas import Rows, altair, fixed, hatch, hover, layer, pixels, quantity
+from .canvas import Rows, altair, fitting, fixed, hatch, hover, layer, pixels, quantity
 from .tree import Block
 
 _CARD = {
@@ -62,7 +62,7 @@ def flame(rows: Rows, theme: Theme, *, downwards: bool = False) -> Any:
     whole = max((row["end"] for row in rows), default=0.0) or 1.0
     levels = max((row["depth2"] for row in rows), default=1)
     for row in rows:
-        row["text"] = _fitting(row["label"], (row["end"] - row["start"]) / whole * WIDTH - 8)
+        row["text"] = fitting(row["label"], (row["end"] - row["start"]) / whole * WIDTH - 8)
     scale_x = {
         "scale": alt.Scale(domain=[0, whole], nice=False),
         "axis": alt.Axis(title=None, labelExpr=quantity("J"), grid=False, orient="bottom", tickCount=8),
@@ -102,19 +102,13 @@ def flame(rows: Rows, theme: Theme, *, downwards: bool = False) -> Any:
     return boxes + stripes + texts
 
 
-def _fitting(label: str, room: float) -> str:
-    """The label shortened to a room in pixels; nothing where not even four letters fit."""
-    fitting = int(room / (SIZE * 0.56))
-    return names.shorten(label, fitting) if fitting >= 4 else ""
-
-
 def sunburst(rows: Rows, theme: Theme, rings: int = 8) -> Any:
     """Arcs around the whole; deeper rings than ``rings`` are left to the flame graph."""
     alt = altair()
     whole = max((row["end"] for row in rows), default=0.0) or 1.0
     shown = [row for row in rows if row["depth"] < rings]
     levels = max((row["depth2"] for row in shown), default=1)
-    inner, ring = 70, max(40, 300 / levels)
+    inner, ring = 70, min(110.0, max(40, 300 / levels))
     radius = inner + ring * levels
     for row in shown:
         row.update(_arc_text(row, whole, inner + ring * (row["depth"] + 0.5), ring))
@@ -158,10 +152,10 @@ def _arc_text(row: dict[str, Any], whole: float, radius: float, ring: float) -> 
     degrees = at / whole * 360
     arc = share * 2 * math.pi * radius
     # a straight text leaves the curved ring by its sagitta, length² / 8 r
-    along = min(0.9 * arc, math.sqrt(8 * radius * (ring / 2 - SIZE * 0.7))) - 6
-    across = ring - 6 if arc > SIZE + 3 else 0
+    along = min(0.9 * arc, math.sqrt(8 * radius * (ring / 2 - SIZE * 0.7))) - 8
+    across = ring - 8 if arc > SIZE + 3 else 0
     if along >= min(across, pixels(row["label"])):
         room, angle = along, degrees - 180 if 90 < degrees < 270 else degrees
     else:
         room, angle = across, degrees - 90 if degrees < 180 else degrees + 90
-    return {"at": at, "middle": row["depth"] + 0.5, "angle": angle % 360, "text": _fitting(row["label"], room)}
+    return {"at": at, "middle": row["depth"] + 0.5, "angle": angle % 360, "text": fitting(row["label"], room)}

@@ -118,7 +118,7 @@ def _cells(table: Table, labels: list[str], value: str, theme: Theme, cell: floa
                     "row": i,
                     "column": j,
                     "value": float(shown[i, j]),
-                    "energy_j": float(table.energy_j[i, j]),
+                    "cell_j": float(table.energy_j[i, j]),
                     "frame": names.full(frame),
                     "process": names.clean(process),
                     "energy": si(float(table.energy_j[i, j]), "J"),

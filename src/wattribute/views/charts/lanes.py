@@ -8,7 +8,7 @@ made for this user, so the bars of a lane add up to the lane's joules whatever t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ def kept(spans: Spans, keep: npt.NDArray[np.bool_] | None) -> Spans:
     if keep is None or bool(keep.all()):
         return spans
     chosen = keep[spans.frame]
+    if not bool((spans.parent >= 0).any()):  # a stream: nothing to close up
+        return Spans(*(getattr(spans, field.name)[chosen] for field in fields(Spans)))
     row = np.where(chosen, np.cumsum(chosen) - 1, -1)
     parent, depth = np.full(len(spans), -1, np.int64), np.zeros(len(spans), np.int32)
     for i in range(len(spans)):  # a parent stands before its children
@@ -81,7 +83,7 @@ def binned(spans: Spans, received: Received, edges: Ints, deepest: int) -> Bars:
     counts = first & ~spans.resumed[shown][row]
     cell = depth * bins + bin_
     cells, place = np.unique(cell, return_inverse=True)
-    total_j = np.bincount(place, total, len(cells))
+    total_j: Floats = np.bincount(place, total, len(cells)).astype(np.float64)
     busy = np.bincount(place, end - start, len(cells))
     calls = np.bincount(place, counts, len(cells))
     # what a depth passed on in a bin is the total of the depth above it in that bin

@@ -154,8 +154,9 @@ def runs(attributions: Sequence[Attribution], *, theme: str = "light") -> Any:
     least = min(points, key=lambda run: run.energy_j)
     energies = np.array([run.energy_j for run in points])
     parts = [many.scatter(points, look)] + ([many.spread(points, look)] if len(points) >= 5 else [])
-    said = f"{len(points)} run{'s' if len(points) > 1 else ''}, mean {si(float(energies.mean()), 'J')}, from {si(float(energies.min()), 'J')} to "
-    said += f"{si(float(energies.max()), 'J')}. On a dotted line power is the same."
+    low, mean, high = (si(float(value), "J") for value in (energies.min(), energies.mean(), energies.max()))
+    said = f"{len(points)} runs, mean {mean}, from {low} to {high}." if len(points) > 1 else f"One run of {mean}."
+    said += " On a dotted line power is the same."
     if len(points) >= 5:
         said += " Below: solid median, dotted quartiles, dashed mean."
     least_words = "" if len(points) == 1 else "least energy, "

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _AREAS = 12  # devices drawn as areas; more become rows of colour
 _MARKS = 6000  # bars of a timeline before lanes are binned
 _LANES = 48
+_YEAR_NS = 31_557_600 * 10**9  # later than a year after 1970: a wall clock, not time since the start
 
 
 def power(attribution: Attribution, *, theme: str = "light", top: int = 64) -> Any:
@@ -40,13 +41,10 @@ def power(attribution: Attribution, *, theme: str = "light", top: int = 64) -> A
     window = clock.seconds(ends[0]), clock.seconds(ends[1])
     per_s, unit = time_unit(window[1] - window[0])
     tracks = [_track(found, device) for device in users.devices]
+    live = [i for i, track in enumerate(tracks) if float(track.energy_j.sum()) > 0] or list(range(len(tracks)))
     most = max((float(track.high_w.max(initial=0.0)) for track in tracks), default=0.0)
-    said = _binned(tracks)
-    kept = sorted(range(len(tracks)), key=lambda i: -float(tracks[i].energy_j.sum()))[:top]
-    if len(kept) < len(tracks):
-        rest = sum(float(track.energy_j.sum()) for i, track in enumerate(tracks) if i not in kept)
-        said += f" {len(tracks) - len(kept)} devices with less energy ({si(rest, 'J')}) are not drawn."
-    shown = [i for i in range(len(tracks)) if i in kept]
+    shown = sorted(sorted(live, key=lambda i: -float(tracks[i].energy_j.sum()))[:top])
+    said = f"{_binned(tracks)} {_not_drawn(tracks, shown)}".strip()
     if len(shown) > _AREAS:
         parts = [powers.carpet([tracks[i] for i in shown], look, window, per_s, most, unit)]
     else:
@@ -71,7 +69,15 @@ def _track(found: Attribution, device: Any) -> powers.Track:
 def _binned(tracks: Sequence[powers.Track]) -> str:
     if not any(track.binned for track in tracks):
         return ""
-    return "Lines are means of bins that keep the energy; the band is the least and greatest power inside."
+    return "Power is the mean of bins that keep the energy; a band is the least and greatest power inside."
+
+
+def _not_drawn(tracks: Sequence[powers.Track], shown: Sequence[int]) -> str:
+    """What happened to the devices that are not in the picture."""
+    rest = [float(track.energy_j.sum()) for i, track in enumerate(tracks) if i not in set(shown)]
+    silent, small = sum(energy == 0 for energy in rest), sum(energy > 0 for energy in rest)
+    said = f"{small} devices with less energy ({si(sum(rest), 'J')}) are not drawn." if small else ""
+    return f"{said} {silent} devices measured nothing and are not drawn.".strip() if silent else said
 
 
 def _power_title(found: Attribution, tracks: Sequence[powers.Track]) -> str:
@@ -100,7 +106,8 @@ def _lanes(
     if colour not in gantt.COLOURS:
         raise OptionError.unknown("colour", colour, gantt.COLOURS)
     every, spans = lanes_of(found)
-    shown, left_out, rest_j = gantt.crowd(every, top)
+    filled = [lane for lane in every if len(lane.bars)] or every[:1]
+    shown, left_out, rest_j = gantt.crowd(filled, top)
     recording, ends = found.recording, ask.window(found)
     per_s, unit = time_unit(recording.clock.seconds(ends[1] - ends[0]))
     words = gantt.Words(recording.frames.name, kinds(recording.frames))
@@ -111,6 +118,8 @@ def _lanes(
         said.append(
             f"{count(spans)} spans in bins that keep their energy; a bin shows its busiest frame, paler where idle."
         )
+    if len(filled) < len(every):
+        said.append(f"{len(every) - len(filled)} lanes without such spans are not drawn.")
     if left_out:
         said.append(f"{left_out} lanes with less energy ({si(rest_j, 'J')}) are not drawn.")
     parts = [legend(present, look), chart] if colour == "kind" and present else [chart]
@@ -142,6 +151,7 @@ def node(attribution: Attribution, *, theme: str = "light", colour: str = "kind"
     window = clock.seconds(ends[0]), clock.seconds(ends[1])
     per_s, unit = time_unit(window[1] - window[0])
     tracks = [_track(found, device) for device in ask.curves(found)]
+    tracks = [track for track in tracks if float(track.energy_j.sum()) > 0] or tracks
     most = max((float(track.high_w.max(initial=0.0)) for track in tracks), default=0.0)
     if len(tracks) > 6:
         above = [powers.carpet(tracks, look, window, per_s, most, unit)]
@@ -178,8 +188,9 @@ def _panels(recording: Recording, look: themes.Theme, wanted: dict[str, str], wh
     parts, peaks = [], []
     for i, (of_unit, found) in enumerate(gauges.items()):
         labels = _signal_labels(recording, found)
-        short = names.labels(labels, 25)
-        series = [lines.series(label, signal, clock, short[label]) for label, signal in zip(labels, found, strict=True)]
+        short = names.labels(_telling(labels), 25).values()
+        given = zip(labels, found, short, strict=True)
+        series = [lines.series(label, signal, clock, text) for label, signal, text in given]
         last = i == len(gauges) - 1
         height = 110 if len(gauges) > 1 else 260
         parts.append(lines.panel(wanted[of_unit], of_unit, series, look, window, per_s, unit if last else None, height))
@@ -207,20 +218,44 @@ def _signal_labels(recording: Recording, signals: Sequence[Signal]) -> list[str]
         alone = devices.count((signal.host, signal.device)) == 1
         label = signal.device if signal.device and alone else f"{signal.device} {core}".strip()
         out.append(names.clean(f"{signal.host} {label}" if len(hosts) > 1 and signal.host else label))
-    for i, signal in enumerate(signals):
-        if out.count(out[i]) > 1 and signal.location >= 0:
-            process = int(recording.locations.process[signal.location])
-            owner = recording.processes.name[process] if process >= 0 else ""
-            out[i] = names.clean(f"{out[i]} {owner} {recording.locations.name[signal.location]}")
+    for who in (_process_of, _location_of):  # as much as it takes to tell them apart
+        repeated = {label for label in out if out.count(label) > 1}
+        out = [
+            names.clean(f"{label} {who(recording, signal)}") if label in repeated else label
+            for label, signal in zip(out, signals, strict=True)
+        ]
+    seen: dict[str, int] = {}
+    for i, label in enumerate(out):
+        seen[label] = seen.get(label, 0) + 1
+        out[i] = label if seen[label] == 1 else f"{label} #{seen[label]}"
     return out
+
+
+def _telling(labels: Sequence[str]) -> list[str]:
+    """The labels without the words that all of them share; as they are where that would make two alike."""
+    words = [label.split() for label in labels]
+    common = set.intersection(*map(set, words)) if len(words) > 1 else set()
+    short = [" ".join(word for word in each if word not in common) for each in words]
+    return short if len(set(short)) == len(labels) and all(short) else list(labels)
+
+
+def _process_of(recording: Recording, signal: Signal) -> str:
+    process = int(recording.locations.process[signal.location]) if signal.location >= 0 else -1
+    return recording.processes.name[process] if process >= 0 else ""
+
+
+def _location_of(recording: Recording, signal: Signal) -> str:
+    return recording.locations.name[signal.location] if signal.location >= 0 else ""
 
 
 def carbon(attribution: Attribution, emissions: Emissions, *, theme: str = "light") -> Any:
     """Emissions as they add up, and the intensity of the electricity."""
     look = themes.theme(theme)
-    wall_clock = attribution.recording.clock.epoch_ns is not None
+    wall_clock = bool(emissions.slices) and emissions.slices[0].start_ns > _YEAR_NS
     per_s, unit = time_unit(emissions.duration_s)
     rows = grams.rows_of(emissions.slices, wall_clock, per_s)
+    times, joules = ask.whole_curve(attribution)
+    so_far = grams.grown(emissions.slices, attribution.recording.clock.ns(times), joules, wall_clock, per_s)
     title = f"{si(emissions.co2e_g, 'g')} CO₂e from {si(emissions.energy_j, 'J')} at {emissions.g_per_kwh:.3g} g/kWh"
     place = f"{emissions.name} ({emissions.zone})" if emissions.name else emissions.zone
     said = [f"Sources: {'; '.join(emissions.sources)}."]
@@ -234,5 +269,5 @@ def carbon(attribution: Attribution, emissions: Emissions, *, theme: str = "ligh
         )
     said += [f"Noticed: {problem}." for problem in emissions.problems[:2]]
     subtitle = f"{ask.run_name(attribution.recording)} · {place} · PUE {emissions.pue:g}"
-    return finish(grams.carbon(rows, look, wall_clock, unit), look, title=title, subtitle=subtitle,
+    return finish(grams.carbon(rows, so_far, look, wall_clock, unit), look, title=title, subtitle=subtitle,
                   caption=[names.clean(sentence) for sentence in said], spacing=28)  # fmt: skip

@@ -95,7 +95,7 @@ def area(
     rows = rows_of(track, per_s)
     x = {"scale": span_axis(window[0] * per_s, window[1] * per_s), "axis": axis}
     y = {
-        "scale": alt.Scale(domain=[0, most_w or 1.0], nice=False),
+        "scale": alt.Scale(domain=[0, most_w * (1.3 if behind else 1.0) or 1.0], nice=False),
         "axis": alt.Axis(title=None, labelExpr=quantity("W"), tickCount=2, minExtent=52),
     }
     base = layer(rows, width=WIDTH, height=height)

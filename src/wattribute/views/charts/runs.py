@@ -86,12 +86,14 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
 def _equal_power(window: tuple[float, float, float, float]) -> tuple[Rows, Rows]:
     """Lines through the origin at round powers that cross the window, and their names where they leave it."""
     first, last, low, high = window
-    step = nice_step((high / max(first, 0.2 * last) - low / last) / 6)
+    if first and low:
+        step = nice_step((high / first - low / last) / 6)
+        powers = [step * i for i in range(int(low / last / step) + 1, int(high / first / step) + 1)]
+    else:
+        powers = [nice_step(high / last * factor) for factor in (0.1, 0.3, 0.7, 1.5, 4.0)]
     lines: Rows = []
     words: Rows = []
-    for power in (step * i for i in range(1, 400)):
-        if power * last <= low or power * first >= high:
-            continue
+    for power in powers:
         begin, end = max(first, low / power), min(last, high / power)
         word = si(power, "W", 3)
         lines += [{"duration_s": at, "energy_j": at * power, "power": word} for at in (begin, end)]

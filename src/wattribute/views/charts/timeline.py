@@ -12,8 +12,8 @@ from ...model import Clock
 from .. import names
 from ..kinds import ink, shade
 from ..numbers import count, si
-from ..theme import ROW, SIZE, WIDTH, Theme
-from .canvas import Rows, altair, fixed, hover, layer, lookup, pixels, quantity, span_axis, time_axis
+from ..theme import ROW, WIDTH, Theme
+from .canvas import Rows, altair, fitting, fixed, hover, layer, lookup, quantity, span_axis, time_axis
 from .lanes import Bars
 
 _CARD = {
@@ -112,10 +112,10 @@ def _place(
             first, last = max(int(lane.bars.start[i]), window[0]), min(int(lane.bars.end[i]), window[1])
             room = (last - first) * scale - 6
             label = labels[words.name[int(lane.bars.frame[i])]]
-            fits = row == ROW and not lane.bars.binned and room >= min(pixels(label), 5 * SIZE * 0.56)
+            fits = row == ROW and not lane.bars.binned
             mark |= {
                 "y": top + 0.5, "y2": top + row - 0.5, "middle": top + row / 2, "from": clock.seconds(first) * per_s,
-                "text": names.shorten(label, int(room / (SIZE * 0.56))) if fits else "",
+                "text": fitting(label, room) if fits else "",
             }  # fmt: skip
             rows.append(mark)
         at += lane.levels * row + 4

@@ -17,7 +17,7 @@ from ..errors import NoDataError, OptionError
 from . import charts
 from .charts.of_paths import callgraph, dot, flame, icicle, sunburst
 from .charts.of_rows import books, distribution, heatmap, runs
-from .charts.of_time import carbon, memory, node, panels, power, timeline
+from .charts.of_time import bare_power, carbon, memory, node, panels, power, timeline
 from .save import FORMATS, format_of, save
 from .save import write as write_file
 
@@ -80,6 +80,12 @@ def _one(kind: str, source: Any, looks: dict[str, Any], zone: str | None, select
     if kind == "carbon":
         found = _attributed(source, ("device",), selection)
         return carbon(found, _emissions(found, zone), **looks)
+    if kind == "power":
+        recording = _read(source, selection)
+        try:
+            return power(_attributed(recording, ("device", "frame"), selection), **looks)
+        except NoDataError as error:
+            return bare_power(recording, metric=selection.get("metric"), because=f"{error}.", **looks)
     if kind in _PATHS:
         return _DRAWN[kind](stacks(source, selection), **looks)
     return _DRAWN[kind](_attributed(source, _BY.get(kind, ("device", "frame")), selection), **looks)

@@ -192,14 +192,18 @@ def test_nothing_and_megajoules_are_drawn(kind, energy_j):
 
 
 def test_one_reading_says_so_instead_of_failing():
-    recording = streams(["a"], readings=1)
-    said = texts(plot.draw("power", [recording]))
+    said = texts(plot.draw("power", [streams(["a"], readings=1)]))
     assert any("no readings" in text for text in said)
 
 
-def test_no_spans_is_a_clear_error_for_attribution_and_no_matter_for_signals():
+def test_without_spans_power_and_panels_are_still_drawn():
     recording = streams([])
+    power = plot.draw("power", [recording])
+    assert shown_j(power, "power") == pytest.approx(1000.0)
+    assert any("try another --of" in text for text in texts(power))
     assert "utilisation" in texts(plot.draw("panels", [recording]))
+    with pytest.raises(NoDataError, match="no location uses GPU 0"):
+        plot.draw("timeline", [recording])
 
 
 def test_labels_never_leave_the_picture():

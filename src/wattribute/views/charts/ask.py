@@ -25,6 +25,7 @@ from .lanes import kept
 from .tree import Leaf
 
 if TYPE_CHECKING:
+    from ...alignment.energy import Energy
     from ...attribution.join import DeviceCurves
 
 _WEIGHTY = ("missing", "truncated", "corrupt", "empty", "reset", "wrap", "dead", "mirrored", "ended-early")
@@ -177,6 +178,21 @@ def whole_curve(attribution: Attribution) -> tuple[npt.NDArray[np.int64], npt.ND
     energies = [c.energy for c in curves(attribution) if (c.source.device.host, c.source.device.name) in inner]
     times = np.unique(np.concatenate([energy.times for energy in energies])) if energies else np.empty(0, np.int64)
     return times, np.sum([energy.at(times) for energy in energies], axis=0) if energies else np.empty(0)
+
+
+def metered(recording: Recording, metric: str | None) -> list[tuple[str, Energy]]:
+    """The devices and their joules(t), whether or not anybody used them."""
+    from ...alignment.energy import energy
+    from ...attribution.options import checked
+    from ...attribution.select import chosen
+
+    rows, _ = chosen(recording, checked(metric=metric))
+    several = len({device.host for _, device in rows}) > 1
+    found = [(device, energy(recording.signals[row], recording.clock)) for row, device in rows]
+    if any(curve.unit != "J" for _, curve in found):
+        raise OptionError("power is drawn of energy and power metrics; choose another --metric, or `plot panels`")
+    label = [f"{device.host} {device.name}" if several and device.host else device.name for device, _ in found]
+    return [(names.clean(text), curve) for text, (_, curve) in zip(label, found, strict=True)]
 
 
 def window(attribution: Attribution) -> tuple[int, int]:

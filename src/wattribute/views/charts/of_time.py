@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import NoDataError, OptionError
-from ...model import Attribution, Recording, Signal
+from ...model import Attribution, Clock, Recording, Signal
 from .. import names
 from .. import theme as themes
 from ..kinds import kinds
@@ -20,7 +20,7 @@ from . import power as powers
 from . import signals as lines
 from . import timeline as gantt
 from .behind import behind
-from .canvas import finish, legend, time_axis, time_unit
+from .canvas import Rows, finish, legend, time_axis, time_unit
 from .lanes import bars
 
 if TYPE_CHECKING:
@@ -36,28 +36,55 @@ def power(attribution: Attribution, *, theme: str = "light", top: int = 64) -> A
     """Power of each device over time, with what ran on it behind."""
     look = themes.theme(theme)
     found = ask.check(attribution)
-    users = ask.Users(found)
-    clock, ends = found.recording.clock, ask.window(found)
+    users, ends = ask.Users(found), ask.window(found)
+    tracks = [_track(found, device) for device in users.devices]
+    shown = _largest(tracks, top)
+    per_s, _ = time_unit(found.recording.clock.seconds(ends[1] - ends[0]))
+    grounds = [behind(users, users.devices[i], ends, per_s) for i in shown] if len(shown) <= _AREAS else []
+    parts = _power_parts(tracks, shown, grounds, found.recording.clock, ends, look)
+    said = f"{_binned(tracks)} {_not_drawn(tracks, shown)}".strip()
+    return finish(parts, look, title=_power_title(tracks), subtitle=ask.subtitle(found),
+                  caption=ask.caption(found, said))  # fmt: skip
+
+
+def bare_power(recording: Recording, *, metric: str | None = None, because: str = "", theme: str = "light",
+               top: int = 64) -> Any:  # fmt: skip
+    """Power of each device of a recording in which nobody used it: no spans, or none while it was read."""
+    look = themes.theme(theme)
+    tracks = [
+        powers.track(label, energy.times, energy.values, recording.clock, estimated=energy.signal.estimated)
+        for label, energy in ask.metered(recording, metric)
+    ]
+    shown, ends = _largest(tracks, top), ask.extent(recording)
+    parts = _power_parts(
+        tracks, shown, [], recording.clock, ends if ends[1] > ends[0] else (ends[0], ends[0] + 1), look
+    )
+    said = [because, f"{_binned(tracks)} {_not_drawn(tracks, shown)}".strip()]
+    return finish(parts, look, title=_power_title(tracks), subtitle=ask.run_name(recording), caption=said)
+
+
+def _largest(tracks: Sequence[powers.Track], top: int) -> list[int]:
+    """The tracks to draw, in their order: the largest of those that measured anything."""
+    live = [i for i, track in enumerate(tracks) if float(track.energy_j.sum()) > 0] or list(range(len(tracks)))
+    return sorted(sorted(live, key=lambda i: -float(tracks[i].energy_j.sum()))[:top])
+
+
+def _power_parts(
+    tracks: Sequence[powers.Track], shown: Sequence[int], grounds: Sequence[Rows], clock: Clock, ends: tuple[int, int],
+    look: themes.Theme,
+) -> list[Any]:  # fmt: skip
     window = clock.seconds(ends[0]), clock.seconds(ends[1])
     per_s, unit = time_unit(window[1] - window[0])
-    tracks = [_track(found, device) for device in users.devices]
-    live = [i for i, track in enumerate(tracks) if float(track.energy_j.sum()) > 0] or list(range(len(tracks)))
     most = max((float(track.high_w.max(initial=0.0)) for track in tracks), default=0.0)
-    shown = sorted(sorted(live, key=lambda i: -float(tracks[i].energy_j.sum()))[:top])
-    said = f"{_binned(tracks)} {_not_drawn(tracks, shown)}".strip()
     if len(shown) > _AREAS:
-        parts = [powers.carpet([tracks[i] for i in shown], look, window, per_s, most, unit)]
-    else:
-        grounds = [behind(users, users.devices[i], ends, per_s) for i in shown]
-        axes = [None] * (len(shown) - 1) + [time_axis(unit)]
-        parts = [
-            powers.area(tracks[i], look, window, per_s, most, axis=axis, behind=ground)
-            for i, axis, ground in zip(shown, axes, grounds, strict=True)
-        ]
-        present = {row["kind"] for ground in grounds for row in ground}
-        parts = [legend(present, look), *parts] if present else parts
-    return finish(parts, look, title=_power_title(found, tracks), subtitle=ask.subtitle(found),
-                  caption=ask.caption(found, said))  # fmt: skip
+        return [powers.carpet([tracks[i] for i in shown], look, window, per_s, most, unit)]
+    axes = [None] * (len(shown) - 1) + [time_axis(unit)]
+    parts = [
+        powers.area(tracks[i], look, window, per_s, most, axis=axis, behind=ground)
+        for i, axis, ground in zip(shown, axes, grounds or [[]] * len(shown), strict=True)
+    ]
+    present = {row["kind"] for ground in grounds for row in ground}
+    return [legend(present, look), *parts] if present else parts
 
 
 def _track(found: Attribution, device: Any) -> powers.Track:
@@ -80,14 +107,14 @@ def _not_drawn(tracks: Sequence[powers.Track], shown: Sequence[int]) -> str:
     return f"{said} {silent} devices measured nothing and are not drawn.".strip() if silent else said
 
 
-def _power_title(found: Attribution, tracks: Sequence[powers.Track]) -> str:
+def _power_title(tracks: Sequence[powers.Track]) -> str:
     sums = {track.label: float(track.energy_j.sum()) for track in tracks}
     if not sums or max(sums.values()) <= 0:
         return "No energy was measured"
     most = max(sums, key=lambda label: sums[label])
     if len(sums) == 1:
         return f"{most}: {si(sums[most], 'J')} measured"
-    return f"{most} used most: {si(sums[most], 'J')} of {si(ask.total(found, 'measured'), 'J')}"
+    return f"{most} used most: {si(sums[most], 'J')} of {si(sum(sums.values()), 'J')}"
 
 
 def timeline(attribution: Attribution, *, theme: str = "light", colour: str = "kind", top: int = _LANES) -> Any:

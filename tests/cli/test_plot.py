@@ -40,7 +40,10 @@ def test_the_ending_says_what_is_written(recording, tmp_path, ending, magic):
         (("flame", "nowhere", "-o", "x.png"), "nowhere"),
         (("flame", "run.watt", "-o", "no/such/x.png"), "no/such/x.png: No such file or directory"),
         (("power", "run.watt", "run.watt", "-o", "x.png"), "shows one recording, not 2"),
-        (("power", "run.watt", "-o", "x.png", "--metric", "enrgy"), "unknown metric 'enrgy'"),
+        (
+            ("power", "run.watt", "-o", "x.png", "--metric", "enrgy"),
+            "did you mean 'gpu_energy'?",
+        ),
         (("heatmap", "run.watt", "-o", "x.png", "--share", "evn"), "did you mean 'even'"),
     ],
 )

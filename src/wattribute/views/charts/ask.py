@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._core.reference import evaluate
-from ...alignment.sanity import contains
 from ...errors import NoDataError, OptionError
 from ...model import Attribution, Curve, Recording, Spans
+from ...sensors import contains
 from .. import names
 from ..kinds import kind, kinds
 from ..numbers import percent, si

@@ -87,7 +87,7 @@ def carbon(rows: Rows, grown: Rows, theme: Theme, wall_clock: bool, unit: str) -
         shape = base.mark_area(interpolate=mark, color=theme.series[1], opacity=0.3).encode(**place)
         line = base.mark_line(interpolate=mark, color=theme.series[1], strokeWidth=1.5).encode(**place)
         hovered = layer(rows).mark_rect(opacity=0).encode(
-            x=place["x"], x2="end", y=alt.value(0), y2=alt.value(height), tooltip=hover(rows, **_CARD)
+            x=place["x"], x2=f"end:{kind}", y=alt.value(0), y2=alt.value(height), tooltip=hover(rows, **_CARD)
         )  # fmt: skip
         words = layer([{"text": title}]).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-4).encode(
             x=alt.value(0), y=alt.value(0), text="text:N"

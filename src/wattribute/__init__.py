@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .readers import read
     from .recorders.record import record
     from .recorders.regions import region
+    from .views import plot
     from .views.description import describe
     from .views.page import view, write_page
 
@@ -49,6 +50,7 @@ _HOME = {
     "view": "views.page",
     "write_page": "views.page",
 }
+_MODULES = {"plot": "views.plot"}
 __all__ = [
     "Attribution",
     "Recording",
@@ -60,6 +62,7 @@ __all__ = [
     "load",
     "load_ipython_extension",
     "merge",
+    "plot",
     "read",
     "record",
     "region",
@@ -72,9 +75,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _MODULES:
+        value: Any = import_module(f".{_MODULES[name]}", __name__)
+    elif name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    else:
         raise AttributeError(f"module 'wattribute' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
     globals()[name] = value  # looked up once: a program may mark a region a million times
     return value
 

@@ -24,6 +24,7 @@ NESTED = "_ZN2ns5outerIiLi3EE5innerEv"  # ns::outer<int, 3>::inner()
         ("<script>alert(1)</script>", "<script>alert(1)</script>", "<script>alert(1)</script>"),
         ("!$omp parallel @a.c:3", "!$omp parallel @a.c:3", "!$omp parallel @a.c:3"),
         ("a->b", "a->b", "a->b"),
+        ("other (3 frames)", "other (3 frames)", "other (3 frames)"),
         ("f<int", "f<int", "f<int"),
         ("内核计算", "内核计算", "内核计算"),
         ("", "(no name)", "(no name)"),

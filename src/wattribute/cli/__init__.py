@@ -17,6 +17,7 @@ VERBS: dict[str, str] = {
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
     "doctor": "Show what can be metered on this machine, how well, and what would mend the rest.",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
+    "plot": "Draw a chart: power, timeline, flame graph, heatmap, call graph and more, to PNG, SVG, PDF or HTML.",
     "run": "Run a command and say what it cost: energy, power, carbon.",
     "view": "Walk through a recording in the browser: lanes, power, tables, flame graphs.",
     "carbon": "Emissions, cost and water of a recording, for any zone and source.",

@@ -84,7 +84,7 @@ _TAIL = re.compile(r"\)(?: (?:const|volatile|noexcept)| ?&{1,2}| ?\[[^\]]*\])*$"
 
 
 def _without_parameters(name: str) -> str:
-    """``f`` from ``void f(int, g*) const``; a name that does not end like a C++ function stays as it is."""
+    """``f`` from ``void f(int, g*) const``; a name that does not end like a C++ function ("other (3 frames)") stays."""
     tail = _TAIL.search(name)
     if tail is None:
         return name
@@ -94,7 +94,7 @@ def _without_parameters(name: str) -> str:
         if depth == 0:
             break
         at -= 1
-    head = name[: max(at, 0)].replace("(anonymous namespace)", "{anonymous}").rstrip()
+    head = name[: max(at, 0)].replace("(anonymous namespace)", "{anonymous}")
     if not head or not re.search(r"[\w<>\])}=+\-*/!&|^~%]$", head):
         return name
     return head if "operator" in head else head.rsplit(" ", 1)[-1]

@@ -1,0 +1,184 @@
+"""What all charts share: marks over rows, axes in SI units, hover cards, the legend of kinds, title and caption."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...errors import MissingExtraError
+from ..kinds import KINDS, colour
+from ..names import columns, shorten
+from ..theme import SIZE, WIDTH, Theme, config
+
+Rows = list[dict[str, Any]]
+_WIDE = "ABCDEFGHKLMNOPQRSTUVWXYZmw%@…"
+_NARROW = "fijlrtI.,:;'|!()[] "
+
+
+def altair() -> Any:
+    """Altair, or the command that installs it."""
+    try:
+        import altair
+    except ImportError:
+        raise MissingExtraError("plot", "altair") from None
+    return altair
+
+
+def pixels(text: str, size: int = SIZE) -> float:
+    """Roughly how wide a text is drawn; a little generous, so that what is said to fit does."""
+    wide, narrow = sum(map(text.count, _WIDE)), sum(map(text.count, _NARROW))
+    return size * (0.58 * columns(text) + 0.15 * wide - 0.24 * narrow)
+
+
+def fitting(text: str, room: float, least: int = 4) -> str:
+    """The text shortened to a room in pixels; nothing where not even a few letters fit."""
+    if pixels(text) <= room:
+        return text
+    width = min(columns(text) - 1, int(room / (SIZE * 0.35)))
+    while width >= least and pixels(shorten(text, width)) > room:
+        width -= 1
+    return shorten(text, width) if width >= least else ""
+
+
+def layer(rows: Rows, **properties: Any) -> Any:
+    """A chart over these rows. In a plain dict and a tuple, since Altair checks every value of its own data classes
+    and copies every list each time charts are put together (20 s for a chart of 5,000 rows)."""
+    alt = altair()
+    return alt.Chart({"values": tuple(rows)}, **properties)
+
+
+def fixed(field: str, kind: str = "N") -> dict[str, Any]:
+    """An encoding that takes colours from the rows as they are."""
+    alt = altair()
+    return alt.Color(f"{field}:{kind}", scale=None, legend=None)  # type: ignore[no-any-return]
+
+
+def quantity(unit: str) -> str:
+    """A label expression for an axis in SI units: "1.5 kJ"; plain numbers for % and °C."""
+    if unit in ("%", "°C"):
+        return f"format(datum.value, '~g') + ' {unit}'"
+    return f"replace(format(datum.value, '.4~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"
+
+
+def lookup(labels: Sequence[str] | Mapping[str, str]) -> str:
+    """A label expression that turns an index (or a value) into its label; JSON quoting keeps hostile names text."""
+    return f"{json.dumps(labels)}[datum.value]"
+
+
+def nice_step(about: float) -> float:
+    """1, 2 or 5 times a power of ten, not less than ``about``."""
+    if about <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(about))
+    return next(power * digit for digit in (1.0, 2.0, 5.0, 10.0) if power * digit >= about * (1 - 1e-9))
+
+
+def time_unit(length_s: float) -> tuple[float, str]:
+    """The unit of a time axis of this length, as (units per second, name)."""
+    for least, per_s, unit in ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs")):
+        if length_s >= least:
+            return per_s, unit
+    return (1e9, "ns") if length_s > 0 else (1.0, "s")
+
+
+def time_axis(unit: str, **options: Any) -> Any:
+    """The axis every time chart has at its foot."""
+    return altair().Axis(title=f"time since start ({unit})", grid=False, tickCount=10, format=",~r", **options)
+
+
+def span_axis(start: float, end: float) -> Any:
+    """A scale of exactly this range; never of no length, which Vega would not draw."""
+    return altair().Scale(domain=[start, end if end > start else start + 1], nice=False, zero=False)
+
+
+def hover(rows: Rows, **titles: str) -> list[Any]:
+    """The hover card: these columns under these titles, those that the rows have."""
+    alt = altair()
+    present = rows[0].keys() if rows else ()
+    return [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items() if name in present]
+
+
+def legend(kinds: Iterable[str], theme: Theme, width: float = WIDTH) -> Any:
+    """Squares with the names of the kinds that occur, in their order, in one row."""
+    alt = altair()
+    present = set(kinds)
+    rows: Rows = []
+    at = 0.0
+    for kind, (title, _) in KINDS.items():
+        if kind in present:
+            ground = theme.idle if kind == "idle" else colour(kind)
+            rows.append({"x": at, "label_x": at + 14, "title": title, "ground": ground})
+            at += 14 + pixels(title) + 18
+    x = {"scale": alt.Scale(domain=[0, width], nice=False), "axis": None}
+    base = layer(rows, width=width, height=14)
+    squares = base.mark_square(size=90, opacity=1).encode(
+        x=alt.X("x:Q", **x), y=alt.value(7), color=fixed("ground"), tooltip=alt.value(None)
+    )
+    texts = base.mark_text(align="left", baseline="middle").encode(
+        x=alt.X("label_x:Q", **x), y=alt.value(7), text="title:N"
+    )
+    return squares + texts
+
+
+def wrap(text: str, width: float = WIDTH, size: int = SIZE) -> list[str]:
+    """The text in lines that fit a width."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and pixels(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def note(sentences: Sequence[str], theme: Theme, width: float = WIDTH) -> Any:
+    """The caption under a chart: idle, coverage, what was merged, problems."""
+    lines = [line for sentence in sentences for line in wrap(sentence, width)]
+    rows: Rows = [{"line": line, "y": i} for i, line in enumerate(lines)]
+    alt = altair()
+    height = 15 * len(lines)
+    return (
+        layer(rows, width=width, height=height)
+        .mark_text(align="left", baseline="top", color=theme.muted)
+        .encode(
+            x=alt.value(0),
+            y=alt.Y("y:Q", scale=alt.Scale(domain=[0, max(1, len(lines))], nice=False, reverse=True), axis=None),
+            text="line:N",
+        )
+    )
+
+
+def finish(
+    parts: Sequence[Any],
+    theme: Theme,
+    *,
+    title: str,
+    subtitle: str = "",
+    caption: Sequence[str] = (),
+    spacing: int = 12,
+) -> Any:
+    """Parts below one another under a title, with a caption."""
+    alt = altair()
+    body = alt.vconcat(*parts, spacing=spacing).resolve_scale(color="independent")
+    sentences = [sentence for sentence in caption if sentence]
+    whole = alt.vconcat(body, note(sentences, theme), spacing=10) if sentences else alt.vconcat(body)
+    head = alt.TitleParams(text=wrap(title, size=16), subtitle=wrap(subtitle, size=12) if subtitle else [])
+    return whole.properties(title=head, config=config(theme))
+
+
+def hatch(rows: Rows, theme: Theme, *, x: str, x2: str, y: str, y2: str, step: float, scales: dict[str, Any]) -> Any:
+    """Stripes over the idle parts: rules every ``step`` units of x inside each [x, x2) × [y, y2)."""
+    alt = altair()
+    stripes: Rows = []
+    for row in rows:
+        at = row[x] + step / 2
+        while at < row[x2] and len(stripes) < 2000:
+            stripes.append({"x": at, "y": row[y], "y2": row[y2]})
+            at += step
+    return (
+        layer(stripes)
+        .mark_rule(color=theme.hatch, strokeWidth=1)
+        .encode(x=alt.X("x:Q", **scales.get("x", {})), y=alt.Y("y:Q", **scales.get("y", {})), y2="y2:Q")
+    )

@@ -1,0 +1,54 @@
+"""``wattribute plot`` as a stranger uses it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.views.stories import streams
+from wattribute import save
+
+
+@pytest.fixture
+def recording(tmp_path):
+    target = tmp_path / "run.watt"
+    save(streams(["a", "<b>"]), target)
+    return target
+
+
+def plot(*words, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "wattribute", "plot", *map(str, words)], capture_output=True, text=True, cwd=cwd
+    )
+
+
+@pytest.mark.parametrize(
+    ("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF"), ("html", b"<!DOC")]
+)
+def test_the_ending_says_what_is_written(recording, tmp_path, ending, magic):
+    done = plot("timeline", recording, "-o", tmp_path / f"out.{ending}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / f"out.{ending}").read_bytes().startswith(magic)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"out.{ending}", "run.watt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("flam", "run.watt", "-o", "x.png"), "unknown kind of chart 'flam'; did you mean 'flame'?"),
+        (("flame", "run.watt", "-o", "x.gif"), "unknown ending of the output file '.gif'"),
+        (("flame", "nowhere", "-o", "x.png"), "nowhere"),
+        (("flame", "run.watt", "-o", "no/such/x.png"), "no/such/x.png: No such file or directory"),
+        (("power", "run.watt", "run.watt", "-o", "x.png"), "shows one recording, not 2"),
+        (
+            ("power", "run.watt", "-o", "x.png", "--metric", "enrgy"),
+            "did you mean 'gpu_energy'?",
+        ),
+        (("heatmap", "run.watt", "-o", "x.png", "--share", "evn"), "did you mean 'even'"),
+    ],
+)
+def test_mistakes_are_one_line(recording, tmp_path, words, said):
+    done = plot(*words, cwd=tmp_path)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,257 @@
+"""Every kind of chart: what it shows adds up, its structure is as promised, and nothing users write breaks it."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+import wattribute
+from tests.views.stories import HOSTILE, ranks, streams
+from wattribute.errors import NoDataError, OptionError
+from wattribute.views import plot, save
+
+SHOWN = {  # kind → the column whose sum is energy, and what it adds up to
+    "power": ("energy_j", "measured"),
+    "timeline": ("self_j", "attributed"),
+    "flame": ("self_j", "measured"),
+    "icicle": ("self_j", "measured"),
+    "sunburst": ("self_j", "measured"),
+    "distribution": ("energy_j", "attributed"),
+    "books": ("energy_j", "measured"),
+    "heatmap": ("cell_j", "attributed"),
+}
+
+
+def rows_with(chart, column):
+    """The rows of the largest data set that has this column."""
+    found = [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
+    return max(found, key=len) if found else []
+
+
+def shown_j(chart, kind):
+    """The energy in the rows of a chart: a data set per device or frame in some kinds, one in the others."""
+    column, _ = SHOWN[kind]
+    if kind not in ("power", "distribution"):
+        return sum(row[column] for row in rows_with(chart, column))
+    sets = [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
+    return sum(row[column] for rows in sets for row in rows)
+
+
+def texts(chart):
+    return [e.text or "" for e in ElementTree.fromstring(save.svg(chart.to_json())).iter() if e.tag.endswith("text")]
+
+
+def expected_j(recording, what, **options):
+    devices = wattribute.attribute(recording, **options).devices
+    return devices.get_column(f"{what}_j").sum()
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+@pytest.mark.parametrize("recording", [ranks(hosts=2), streams(["a", "b", "c"], calls=40)], ids=["ranks", "streams"])
+def test_what_a_chart_shows_adds_up(kind, recording):
+    _, what = SHOWN[kind]
+    chart = plot.draw(kind, [recording])
+    assert shown_j(chart, kind) == pytest.approx(expected_j(recording, what), rel=1e-9)
+
+
+def test_the_graph_of_calls_counts_every_joule_once():
+    recording = ranks(depth=4)
+    rows = rows_with(plot.draw("callgraph", [recording]), "self_j")
+    assert sum(row["self_j"] for row in rows) == pytest.approx(expected_j(recording, "attributed"), rel=1e-9)
+    assert {"main", "solve", "level_3", "MPI_Barrier"} <= {row["name"] for row in rows}
+    main = next(row for row in rows if row["name"] == "main")
+    assert main["total_j"] == pytest.approx(expected_j(recording, "attributed"), rel=1e-9)
+
+
+def test_the_graph_as_dot_is_well_formed_whatever_the_names(tmp_path):
+    from tests.conftest import need
+
+    target = plot.write("callgraph", [streams(list(HOSTILE))], tmp_path / "graph.dot")
+    text = target.read_text()
+    assert text.startswith("digraph wattribute {")
+    assert "\\\\slash" in text
+    import subprocess
+
+    done = subprocess.run([need("dot"), "-Tsvg", str(target)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "alert(1)" in done.stdout
+    assert "<script>" not in done.stdout
+
+
+def test_flame_puts_the_root_below_and_icicle_on_top():
+    recording = ranks(depth=3)
+    flame, icicle = (plot.draw(kind, [recording]).to_dict() for kind in ("flame", "icicle"))
+    assert '"reverse": true' not in json.dumps(flame["vconcat"][0]["vconcat"][1])
+    assert '"reverse": true' in json.dumps(icicle["vconcat"][0]["vconcat"][1])
+    rows = rows_with(plot.draw("flame", [recording]), "depth2")
+    assert {row["frame"] for row in rows if row["depth"] == 0} == {"main"}
+    assert max(row["depth2"] for row in rows) == 5  # main, solve, three levels
+
+
+def test_deep_stacks_are_cut_and_said(recwarn):
+    chart = plot.draw("flame", [ranks(depth=70)])
+    assert max(row["depth2"] for row in rows_with(chart, "depth2")) == 48
+    assert any("Levels below 48 of 72 are not drawn" in text for text in texts(chart))
+
+
+def test_node_has_a_track_per_device_and_a_lane_per_rank():
+    chart = plot.draw("node", [ranks(count=3, hosts=2, depth=3)])
+    sets = chart.to_dict()["datasets"].values()
+    tracks = {rows[0]["device"] for rows in sets if rows and "mean" in rows[0] and "low" in rows[0]}
+    assert tracks == {"n00 package 0", "n01 package 0"}
+    assert {row["lane"] for row in rows_with(chart, "lane")} == {f"MPI Rank {i} · Master thread" for i in range(3)}
+
+
+def test_heatmap_has_frames_by_energy_and_ranks_in_order():
+    recording = ranks(count=12, depth=3)
+    chart = plot.draw("heatmap", [recording])
+    rows = rows_with(chart, "cell_j")
+    assert len(rows) == 12 * 8
+    assert [row["process"] for row in rows[:12]] == [f"MPI Rank {i}" for i in range(12)]
+    by_row = [sum(row["cell_j"] for row in rows if row["row"] == i) for i in range(8)]
+    assert by_row == sorted(by_row, reverse=True)
+
+
+def test_heatmap_of_power_divides_by_covered_time():
+    found = wattribute.attribute(ranks(depth=2), by=("process", "frame"))
+    rows = rows_with(plot.heatmap(found, value="power"), "cell_j")
+    wanted = {(r["process"], r["frame"]): r["power_w"] for r in found.rows.to_dicts()}
+    for row in rows:
+        assert row["value"] == pytest.approx(wanted[row["process"], row["frame"]] or 0.0)
+
+
+def test_many_frames_and_processes_are_merged_and_said():
+    chart = plot.draw("heatmap", [streams([f"kernel_{i:03d}" for i in range(300)], calls=1)], looks={"top": 20})
+    assert len(rows_with(chart, "cell_j")) == 21
+    said = texts(chart)
+    assert any("280 frames with less energy are one row" in text for text in said)
+    assert "other (280 frames)" in said
+    chart = plot.draw("heatmap", [ranks(count=130, depth=1)])
+    assert len({row["column"] for row in rows_with(chart, "cell_j")}) == 44  # three neighbours to a column
+    assert any("A column adds up 3 processes" in text for text in texts(chart))
+
+
+def test_a_long_lane_is_binned_and_keeps_its_energy():
+    recording = streams(["a", "b"], lengths=3, calls=5000)
+    chart = plot.draw("timeline", [recording])
+    rows = rows_with(chart, "self_j")
+    assert len(rows) <= 450
+    assert sum(row["self_j"] for row in rows) == pytest.approx(expected_j(recording, "attributed"), rel=1e-9)
+    assert any("10,000 spans in bins that keep their energy" in text for text in texts(chart))
+    assert {row["calls"] for row in rows} != {"1"}
+
+
+def test_power_is_binned_with_sums_and_extremes():
+    recording = streams(["a"], readings=4000, lengths=4000)
+    rows = rows_with(plot.draw("power", [recording]), "high")
+    assert len(rows) == 451
+    assert sum(row["energy_j"] for row in rows) == pytest.approx(1000.0)
+    assert all(row["low"] <= row["power"] * (1 + 1e-9) and row["power"] <= row["high"] * (1 + 1e-9) for row in rows)
+
+
+def test_runs_compare_energy_against_time():
+    many = [ranks(power_w=100 + 10 * i, depth=1) for i in range(6)]
+    chart = plot.draw("runs", many)
+    rows = rows_with(chart, "duration_s")
+    shown = sorted(row["energy_j"] for row in rows_with(chart, "number"))
+    assert shown == pytest.approx([expected_j(one, "measured") for one in many])
+    assert any("mean" in text and "median" in text for text in texts(chart))
+    assert rows
+
+
+def test_panels_have_one_per_quantity_and_memory_its_own():
+    recording = streams(["a"])
+    said = texts(plot.draw("panels", [recording]))
+    assert {"utilisation", "memory"} <= set(said)
+    assert any("3.00 GiB" in text for text in texts(plot.draw("memory", [recording])))
+    with pytest.raises(NoDataError, match="no signal of memory"):
+        plot.memory(ranks())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in plot.KINDS if kind not in ("runs", "carbon")])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_hostile_names_stay_text_in_every_chart(kind, theme):
+    chart = plot.draw(kind, [streams(list(HOSTILE))], looks={"theme": theme})
+    drawn = save.svg(chart.to_json())
+    root = ElementTree.fromstring(drawn)  # well-formed: no control characters, everything escaped
+    assert not [e for e in root.iter() if e.tag.endswith("script")]
+    page = save.html(chart.to_json(), "<b>title")
+    assert "<script>alert(1)" not in page
+    assert page.count("</script>") == 1
+    assert "&lt;b&gt;title" in page
+
+
+@pytest.mark.parametrize(
+    "kind", ["power", "timeline", "heatmap", "distribution", "books", "flame", "sunburst", "callgraph"]
+)
+@pytest.mark.parametrize("energy_j", [0.0, 10e6])
+def test_nothing_and_megajoules_are_drawn(kind, energy_j):
+    said = " ".join(texts(plot.draw(kind, [streams(["only one"], energy_j=energy_j)])))
+    assert ("10.0 MJ" in said) == (energy_j > 0)
+    assert "nan" not in said.lower()
+
+
+def test_one_reading_says_so_instead_of_failing():
+    said = texts(plot.draw("power", [streams(["a"], readings=1)]))
+    assert any("no readings" in text for text in said)
+
+
+def test_without_spans_power_and_panels_are_still_drawn():
+    recording = streams([])
+    power = plot.draw("power", [recording])
+    assert shown_j(power, "power") == pytest.approx(1000.0)
+    assert any("try another --of" in text for text in texts(power))
+    assert "utilisation" in texts(plot.draw("panels", [recording]))
+    with pytest.raises(NoDataError, match="no location uses GPU 0"):
+        plot.draw("timeline", [recording])
+
+
+def test_labels_never_leave_the_picture():
+    for kind in ("timeline", "heatmap", "flame", "callgraph", "distribution"):
+        root = ElementTree.fromstring(save.svg(plot.draw(kind, [streams(list(HOSTILE))]).to_json()))
+        assert float(root.attrib["width"]) < 1500
+
+
+def test_wrong_words_are_told():
+    recording = streams(["a"])
+    with pytest.raises(OptionError, match="did you mean 'heatmap'"):
+        plot.draw("heatmp", [recording])
+    with pytest.raises(OptionError, match="unknown theme 'drak'; did you mean 'dark'"):
+        plot.draw("power", [recording], looks={"theme": "drak"})
+    with pytest.raises(OptionError, match="shows one recording"):
+        plot.draw("power", [recording, recording])
+    with pytest.raises(OptionError, match="unknown value to show"):
+        plot.draw("heatmap", [recording], looks={"value": "enery"})
+    with pytest.raises(OptionError, match="has no colour"):
+        plot.draw("heatmap", [recording], looks={"colour": "kind"})
+    with pytest.raises(OptionError, match="give --of once"):
+        plot.draw("books", [recording], of=["kernels", "copies"])
+
+
+def test_host_stacks_are_the_default_of_call_paths_and_can_be_overruled(shared):
+    trace = shared / "traces" / "simple-mi300"
+    frames = {row["frame"] for row in rows_with(plot.draw("flame", [trace]), "depth2")}
+    assert "main" in frames
+    kernels = {row["label"] for row in rows_with(plot.draw("flame", [trace], of="kernels"), "depth2")}
+    assert {"heavy_kernel", "light_kernel"} <= kernels
+
+
+def test_the_timeline_of_a_real_trace_has_the_joules_of_the_oracle(shared):
+    rows = rows_with(plot.draw("timeline", [shared / "traces" / "simple-mi300"]), "self_j")
+    energies = {row["frame"].split("(")[0]: row["self_j"] for row in rows}
+    assert energies == pytest.approx({"heavy_kernel": 1842.495723400, "light_kernel": 1119.269555645}, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SHOWN if kind not in ("icicle", "sunburst")])
+def test_two_nodes_of_a_real_run_add_up(kind, shared):
+    trace = shared / "traces" / "frontier-hpl-partial"
+    recording = wattribute.read(trace)
+    _, what = SHOWN[kind]
+    chart = plot.draw(kind, [recording])
+    assert shown_j(chart, kind) == pytest.approx(expected_j(recording, what), rel=1e-9)
+
+
+def test_selection_flags_reach_the_chart(shared):
+    trace = shared / "traces" / "simple-mi300"
+    whole = wattribute.attribute(trace, begin=1.0, end=2.0).devices.get_column("measured_j").sum()
+    assert shown_j(plot.draw("books", [trace], begin=1.0, end=2.0), "books") == pytest.approx(whole)

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from .archive import load, save, scan
     from .carbon import emissions
     from .engines import attribute
+    from .ensemble import Ensemble, compare
     from .errors import WattributeError
     from .model import Attribution, Recording
+    from .outputs.sql import sql
     from .readers import read
     from .recorders.regions import region
     from .views.description import describe
@@ -29,10 +31,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attribution": "model",
+    "Ensemble": "ensemble",
     "attribute": "engines",
     "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
+    "compare": "ensemble",
     "describe": "views.description",
     "emissions": "carbon",
     "read": "readers",
@@ -40,15 +44,18 @@ _HOME = {
     "region": "recorders.regions",
     "save": "archive",
     "scan": "archive",
+    "sql": "outputs.sql",
     "view": "views.page",
     "write_page": "views.page",
 }
 __all__ = [
     "Attribution",
+    "Ensemble",
     "Recording",
     "WattributeError",
     "__version__",
     "attribute",
+    "compare",
     "describe",
     "emissions",
     "load",
@@ -57,6 +64,7 @@ __all__ = [
     "region",
     "save",
     "scan",
+    "sql",
     "view",
     "write_page",
 ]

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import OptionError
+from .options import with_selection
 
 TOO_MUCH = 3  # the exit code of --fail-above: neither an error of ours (1) nor a wrong flag (2)
 
@@ -21,13 +22,12 @@ class Command(TyperCommand):
         return super().parse_args(ctx, spread(args, "--vs"))
 
 
+@with_selection
 def command(
     a: Annotated[list[str], typer.Argument(help="Runs to compare with: traces, recordings, profiles or patterns.")],
     vs: Annotated[list[str], typer.Option("--vs", metavar="B…", help="The other runs; all words up to the next flag.")],
+    selection: dict[str, Any],
     by: Annotated[str, typer.Option(help="Keys: frame, path, process, device …, with commas.")] = "frame",
-    metric: Annotated[Optional[str], typer.Option(metavar="RE", help="Only metrics whose name matches.")] = None,  # noqa: UP045
-    of: Annotated[Optional[str], typer.Option(help="Who counts: kernels, copies, host.")] = None,  # noqa: UP045
-    share: Annotated[str, typer.Option(help="How users of a device split it.")] = "even",
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     fail_above: Annotated[
         Optional[str],  # noqa: UP045
@@ -39,7 +39,7 @@ def command(
     from ..ensemble import compare
 
     limit = None if fail_above is None else fraction(fail_above)
-    found = compare(a, vs, by, confidence, metric=metric, of=of, share=share)
+    found = compare(a, vs, by, confidence, **selection)
     if format == "json":
         print(json.dumps(found.to_dict(), ensure_ascii=False, indent=1))
     else:

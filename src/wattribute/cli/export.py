@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 
-from .reading import ExcludeFrame, Frame, Process
+from .options import with_selection
 
 Format = Literal["perfetto", "speedscope", "folded", "hatchet", "extrap", "csv", "parquet"]
 _ENDINGS = {
@@ -20,19 +20,20 @@ _ENDINGS = {
 }
 
 
+@with_selection
 def command(
     paths: Annotated[list[str], typer.Argument(help="A trace, archive or profile; several for extrap, csv, parquet.")],
     to: Annotated[Format, typer.Option("--to", help="csv and parquet write a folder of tables.")],
+    selection: dict[str, Any],
     output: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("-o", "--output", help="Where to; by default named after the recording, in this folder."),
     ] = None,
     by: Annotated[str, typer.Option(help="Keys of the table attribution (csv, parquet).")] = "device,frame",
-    metric: Annotated[Optional[str], typer.Option(metavar="RE", help="Only metrics whose name matches.")] = None,  # noqa: UP045
-    of: Annotated[Optional[list[str]], typer.Option(help="Who counts: kernels, copies, host.")] = None,  # noqa: UP045
-    process: Process = None,
-    frame: Frame = None,
-    exclude_frame: ExcludeFrame = None,
+    end: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--until", metavar="T", help="Up to here (what is --to elsewhere): seconds, or ISO 8601."),
+    ] = None,
     repeats: Annotated[
         Literal["keep", "drop"], typer.Option(help="Readings that repeat the value before them (csv, parquet).")
     ] = "keep",
@@ -42,13 +43,15 @@ def command(
     ] = None,
 ) -> None:
     from ..ensemble import Ensemble
+    from ..ensemble.paths import parted
     from ..outputs.folder import FORMATS, write_folder
     from ..plugins import outputs
 
-    ensemble = Ensemble.read(paths, metadata, process=process, frame=frame, exclude_frame=exclude_frame)
+    reading, rest = parted(selection)
+    ensemble = Ensemble.read(paths, metadata, **reading)
     together = len(ensemble.runs) > 1 or to == "extrap"
-    found = ensemble.attribute(by, metric=metric, of=of)
-    target = output or f"{ensemble.runs[0].name.replace('/', '-')}{_ENDINGS[to]}"
+    found = ensemble.attribute(by, **rest, end=end)
+    target = "/dev/stdout" if output == "-" else output or f"{ensemble.runs[0].name.replace('/', '-')}{_ENDINGS[to]}"
     one = found if together else next(iter(found.parts.values()))
     if to in FORMATS:
         write_folder(one, target, to, repeats)

@@ -13,10 +13,10 @@ from typing import Any
 from ..errors import NoDataError, OptionError, WattributeError
 from ..model import Attribution, Problem, Recording
 from .comparison import compare
-from .paths import Metadata, PathLike, about, expand, names
+from .paths import Metadata, PathLike, about, expand, names, parted
 from .result import EnsembleAttribution, differences, joined, key_list
 
-__all__ = ["Ensemble", "EnsembleAttribution", "Run", "compare"]
+__all__ = ["Ensemble", "EnsembleAttribution", "Run", "attribute_all", "compare"]
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,18 @@ class Ensemble:
         for name, part in parts.items():
             problems += [Problem(p.kind, f"{name}: {p.message}", p.location) for p in part.problems]
         return joined(parts, metadata, keys, problems)
+
+
+def attribute_all(
+    paths: Iterable[PathLike], by: str | Sequence[str] = ("device", "frame"), **options: Any
+) -> Attribution:
+    """Attribute what the paths name: one recording as such, several as an ensemble."""
+    from ..engines import attribute
+
+    found = expand(paths)
+    if len(found) == 1:
+        return attribute(found[0], by=by, **options)
+    if options.pop("spans", False):
+        raise OptionError("one row per span is for one run; use wattribute export --to parquet for several")
+    reading, rest = parted(options)
+    return Ensemble.read(found, **reading).attribute(by, **rest)

@@ -10,7 +10,7 @@ from ..attribution.compare import IDLE, VALUES, Comparison, compare_tables
 from ..attribution.options import moment
 from ..errors import OptionError
 from ..model import Attribution, Problem
-from .paths import PathLike
+from .paths import PathLike, parted
 from .result import EnsembleAttribution, key_list
 
 if TYPE_CHECKING:
@@ -42,7 +42,11 @@ def compare(
 def _attributed(side: Ensemble | PathLike | Iterable[PathLike], keys: list[str], options: Any) -> EnsembleAttribution:
     from . import Ensemble
 
-    found = (side if isinstance(side, Ensemble) else Ensemble.read(side)).attribute(keys, **options)
+    if isinstance(side, Ensemble):
+        found = side.attribute(keys, **options)
+    else:
+        reading, rest = parted(options)
+        found = Ensemble.read(side, **reading).attribute(keys, **rest)
     if "measured_j" not in found.devices.columns or found.devices["measured_j"].null_count():
         units = sorted(set(found.devices["unit"].to_list()))
         raise OptionError(f"compare needs joules, not {' and '.join(units)}; choose an energy metric with --metric RE")

@@ -13,7 +13,14 @@ from ..errors import NotFoundError
 
 PathLike = Union[str, "os.PathLike[str]"]
 Metadata = Mapping[str, Mapping[str, Any]] | Callable[[Path], Mapping[str, Any]] | str
+READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")  # options that choose what is read
 _ANCHOR_NAMES = ("traces", "trace")  # names that every archive has and that tell no run from another
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What concerns reading, and the rest, which concerns attribution."""
+    reading = {name: value for name, value in options.items() if name in READING and value is not None}
+    return reading, {name: value for name, value in options.items() if name not in READING}
 
 
 def expand(paths: PathLike | Iterable[PathLike]) -> list[Path]:

@@ -11,8 +11,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..engines import attribute
+from ..ensemble.paths import parted
 from ..errors import MissingExtraError, OptionError
 from ..model import Attribution, Recording
+from ..model.select import select
 from ..readers import read
 from .recording_tables import by_name
 
@@ -28,11 +30,15 @@ def sql(
     """The result of a query; keyword arguments are those of :func:`wattribute.attribute`, for its table."""
     if dialect not in ENGINES:
         raise OptionError.unknown("SQL dialect", dialect, ENGINES)
-    recording = source if isinstance(source, Recording) else read(source)
+    reading, rest = parted(options)
+    if isinstance(source, Recording):
+        recording = select(source, **reading) if reading else source
+    else:
+        recording = read(source, **reading)
 
     @cache
     def attributed() -> Attribution:
-        return attribute(recording, **options)
+        return attribute(recording, **rest)
 
     known = by_name(attributed, recording)
     words = {word.lower() for word in re.findall(r"\w+", query)}

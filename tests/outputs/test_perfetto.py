@@ -180,9 +180,9 @@ def test_the_perfetto_ui_opens_it_and_its_query_page_returns_the_joules(perfetto
         page = browser.new_page()
         page.goto(url)
         page.wait_for_function("window.app && window.app.trace", timeout=60_000)
+        page.wait_for_function("location.hash.startsWith('#!/viewer')", timeout=60_000)  # where loading ends
         page.evaluate("location.hash = '#!/query'")
-        editor = page.locator(".cm-content").first
-        editor.click(timeout=30_000)
+        page.locator(".cm-content").first.click(timeout=60_000)
         page.keyboard.type(QUERY)
         page.keyboard.press("Control+Enter")
         page.get_by_text("dgemm", exact=True).first.wait_for(timeout=30_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..alignment.sanity import contains
+from ..sensors import contains
 from ..attribution.compare import IDLE, VALUES, Comparison, compare_tables
 from ..attribution.options import moment
 from ..errors import OptionError

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..alignment.sanity import contains
+from ..sensors import contains
 from ..attribution.join import DeviceCurves, masks
 from ..engines import user_curves
 from ..model import Attribution, Keys, Recording, Signal, Spans

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..sensors import contains
 from ..attribution.compare import IDLE, VALUES, Comparison, compare_tables
 from ..attribution.options import moment
 from ..errors import OptionError
 from ..model import Attribution, Problem
+from ..sensors import contains
 from .paths import PathLike, parted
 from .result import EnsembleAttribution, key_list
 

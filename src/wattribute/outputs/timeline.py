@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..sensors import contains
 from ..attribution.join import DeviceCurves, masks
 from ..engines import user_curves
 from ..model import Attribution, Keys, Recording, Signal, Spans
+from ..sensors import contains
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from .archive import load, save, scan
     from .carbon import emissions
     from .engines import attribute
+    from .ensemble import Ensemble, compare
     from .errors import WattributeError
     from .integrations.jupyter import load_ipython_extension
     from .model import Attribution, Recording
     from .outputs.run import run
+    from .outputs.sql import sql
     from .readers import read
     from .recorders.record import record
     from .recorders.regions import region
@@ -33,10 +35,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attribution": "model",
+    "Ensemble": "ensemble",
     "attribute": "engines",
     "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
+    "compare": "ensemble",
     "describe": "views.description",
     "emissions": "carbon",
     "read": "readers",
@@ -47,16 +51,19 @@ _HOME = {
     "run": "outputs.run",
     "save": "archive",
     "scan": "archive",
+    "sql": "outputs.sql",
     "view": "views.page",
     "write_page": "views.page",
 }
 _MODULES = {"plot": "views.plot"}
 __all__ = [
     "Attribution",
+    "Ensemble",
     "Recording",
     "WattributeError",
     "__version__",
     "attribute",
+    "compare",
     "describe",
     "emissions",
     "load",
@@ -69,6 +76,7 @@ __all__ = [
     "run",
     "save",
     "scan",
+    "sql",
     "view",
     "write_page",
 ]

@@ -161,7 +161,7 @@ def runs_needed(spread_a: Floats, spread_b: Floats, delta: Floats, confidence: f
     normal = NormalDist().inv_cdf(0.5 + confidence / 2) + NormalDist().inv_cdf(POWER)
     with np.errstate(divide="ignore", invalid="ignore"):
         runs = np.where(variance > 0, np.floor(variance * (normal / delta) ** 2), 0)
-    hopeless = runs > MOST_RUNS
+    hopeless = (runs > MOST_RUNS) | (delta == 0)
     runs = np.clip(runs, 2, MOST_RUNS)
     while True:  # Student's reach is a little longer than the normal one: a few more runs, found one by one
         short = (variance / runs * _reach(2.0 * (runs - 1), confidence) ** 2 > delta**2) & ~hopeless

@@ -63,6 +63,8 @@ def _single(whole: Row, runs_a: int, runs_b: int) -> str:
 
 
 def _unsettled(whole: Row) -> str:
+    if whole["delta_j"] == 0 and whole["spread_a_j"] == 0:
+        return "the runs are equal to the last digit: are they copies of one?"
     floor = "" if whole["noise_floor"] is None else f" above the noise floor of {100 * whole['noise_floor']:.1f} %"
     more = whole["more_runs"]
     if more is None:

@@ -11,14 +11,17 @@ from typer.core import TyperGroup
 
 from ..errors import WattributeError
 
-# verb → its one-line help; the module of the same name holds a function ``command``
+# verb → its one-line help; the module of the same name holds a function ``command`` (and may have a class ``Command``)
 VERBS: dict[str, str] = {
     "attribute": "Whose joules: energy per kernel, function, rank and device, with bounds and idle.",
+    "compare": "Compare two groups of runs: what changed, how sure, and why.",
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
     "doctor": "Show what can be metered on this machine, how well, and what would mend the rest.",
+    "export": "Write joules in the format of another tool: Perfetto, speedscope, hatchet, Extra-P, tables …",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
     "plot": "Draw a chart: power, timeline, flame graph, heatmap, call graph and more, to PNG, SVG, PDF or HTML.",
     "run": "Run a command and say what it cost: energy, power, carbon.",
+    "sql": "Ask a recording and its attribution in SQL.",
     "view": "Walk through a recording in the browser: lanes, power, tables, flame graphs.",
     "carbon": "Emissions, cost and water of a recording, for any zone and source.",
     "merge": "Join the recordings of a job's ranks on one timeline.",
@@ -37,8 +40,8 @@ class _Verbs(TyperGroup):
             return None
         verb = typer.Typer(add_completion=False)
         module = import_module(f".{cmd_name}", __name__)
-        context = getattr(module, "CONTEXT", None)
-        verb.command(cmd_name, help=VERBS[cmd_name], context_settings=context)(module.command)
+        context, kind = getattr(module, "CONTEXT", None), getattr(module, "Command", None)
+        verb.command(cmd_name, help=VERBS[cmd_name], cls=kind, context_settings=context)(module.command)
         return typer.main.get_command(verb)
 
 

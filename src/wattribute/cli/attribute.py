@@ -14,7 +14,7 @@ Formats = Literal["table", "json", "csv", "parquet", "report"]
 
 @with_selection
 def command(
-    path: Annotated[Path, typer.Argument(help="A trace, archive or profile.")],
+    paths: Annotated[list[str], typer.Argument(help="A trace, archive or profile; several make an ensemble of runs.")],
     selection: dict[str, Any],
     by: Annotated[
         str,
@@ -34,10 +34,10 @@ def command(
     format: Annotated[Formats, typer.Option(help="How to print or write.")] = "table",
     output: Annotated[Optional[Path], typer.Option("--output", "-o", metavar="OUT", help="Write here.")] = None,  # noqa: UP045
 ) -> None:
-    from ..engines import attribute
+    from ..ensemble import attribute_all
     from ..views.console import show_attribution
 
-    found = attribute(path, by=by, statistics=statistics, spans=spans or False, **selection)
+    found = attribute_all(paths, by=by, statistics=statistics, spans=spans or False, **selection)
     if format == "table":
         show_attribution(found, top, output)
         return

@@ -72,7 +72,7 @@ _RENAMED = {"map": "maps", "metric_kind": "metric_kinds"}
 def with_selection(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``selection`` by the flags above."""
     own, flags = inspect.signature(command), inspect.signature(_flags)
-    hints = typing.get_type_hints(command, include_extras=True) | typing.get_type_hints(_flags, include_extras=True)
+    hints = typing.get_type_hints(_flags, include_extras=True) | typing.get_type_hints(command, include_extras=True)
     hints.pop("selection")
     parameters = [p for name, p in own.parameters.items() if name != "selection"]
     required = [p for p in parameters if p.default is inspect.Parameter.empty]

@@ -16,11 +16,14 @@ from ..errors import OutputError
 def replacing(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file to write to; it takes the name ``target`` when all went well, and leaves nothing when not.
 
-    A target that exists and is no regular file (``/dev/stdout``, a pipe) is written to directly.
+    A target that exists and is no regular file (a pipe) is written to directly, and so is all below ``/dev``: a shell
+    may have made ``/dev/stdout`` a regular file, whose name is not ours to replace. A link stays one.
     """
     path = Path(target)
     try:
-        if path.exists() and not path.is_file():
+        direct = path.absolute().parts[1:2] in (("dev",), ("proc",))
+        path = path if direct else path.resolve()
+        if direct or (path.exists() and not path.is_file()):
             with path.open("wb") as special:
                 yield special
             return

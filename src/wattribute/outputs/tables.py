@@ -21,7 +21,8 @@ def promised_devices(attribution: Attribution) -> pl.DataFrame:
     table = attribution.devices
     books = [name for name in table.columns if name.startswith(("measured_", "attributed_", "idle_"))]
     unit = [] if "measured_j" in table.columns else ["unit"]
-    return table.select(*_DEVICE, *books, "coverage", *unit)
+    run = [name for name in ("run",) if name in table.columns]  # an ensemble's
+    return table.select(*run, *_DEVICE, *books, "coverage", *unit)
 
 
 def promised_rows(attribution: Attribution) -> pl.DataFrame:
@@ -33,7 +34,7 @@ def top_rows(attribution: Attribution, top: int | None) -> Attribution:
     if top is None:
         return attribution
     rows = attribution.rows
-    keys = [name for name in ("host", "device", "of") if name in rows.columns]
+    keys = [name for name in ("run", "host", "device", "of") if name in rows.columns]
     kept = rows.group_by(keys, maintain_order=True).head(top) if "device" in keys else rows.head(top)
     order = "self_j" if "self_j" in rows.columns else "self_value"
     return replace(attribution, rows=kept.sort(order, descending=True, maintain_order=True))

@@ -55,10 +55,13 @@ def attribution_tables(found: Attribution, top: int | None = None, width: int = 
         return Group(*parts, Text(), _rows(found, found.rows, unit, top, _whole(found, unit), width))
     for device in found.devices.to_dicts():
         same = found.rows
-        for key in ("host", "device", "of"):
-            same = same.filter(same[key] == device[key])
+        for key in ("run", "host", "device", "of"):
+            same = same.filter(same[key] == device[key]) if key in device else same
         if len(same):
-            title = Text.assemble((clean(device["device"]), "bold"), f"  {clean(device['host'])}  of {device['of']}")
+            run = f"{clean(device['run'])}  " if "run" in device else ""
+            title = Text.assemble(
+                run, (clean(device["device"]), "bold"), f"  {clean(device['host'])}  of {device['of']}"
+            )
             parts += [Text(), title, _rows(found, same, unit, top, device[f"measured_{unit}"], width)]
     return Group(*parts)
 
@@ -78,7 +81,8 @@ def _caption(found: Attribution) -> Text:
 def _books(found: Attribution, unit: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     hosts = found.devices["host"].n_unique() > 1
-    for name in ("device", "host", "of")[:: 1 if hosts else 2]:
+    runs = "run" in found.devices.columns
+    for name in (*(["run"] if runs else []), *("device", "host", "of")[:: 1 if hosts else 2]):
         table.add_column(name)
     for name in ("measured", "", "attributed", "", "idle", "", "coverage", "users"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -87,6 +91,7 @@ def _books(found: Attribution, unit: str) -> Table:
         measured, attributed, idle = (si(amount, row["unit"]) for amount in amounts)
         notes = " estimated" if row["estimated"] else ""
         table.add_row(
+            *([Text(clean(row["run"]))] if runs else []),
             Text(clean(row["device"]) + notes),
             *([Text(clean(row["host"]))] if hosts else []),
             row["of"],

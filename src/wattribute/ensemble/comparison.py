@@ -1,0 +1,149 @@
+"""Two ensembles as the tables that :mod:`wattribute.attribution.compare` compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..attribution.compare import IDLE, VALUES, Comparison, compare_tables
+from ..attribution.options import moment
+from ..errors import OptionError
+from ..model import Attribution, Problem
+from ..sensors import contains
+from .paths import PathLike, parted
+from .result import EnsembleAttribution, key_list
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from . import Ensemble
+
+_OF_DEVICES = ("device", "signal", "of", "host")
+
+
+def compare(
+    a: Ensemble | PathLike | Iterable[PathLike],
+    b: Ensemble | PathLike | Iterable[PathLike],
+    by: str | Sequence[str] = ("frame",),
+    confidence: float = 0.95,
+    **options: Any,
+) -> Comparison:
+    """Compare two groups of runs key by key; other keyword arguments are those of :func:`wattribute.attribute`."""
+    keys = key_list(by)
+    if "run" in keys:
+        raise OptionError("'run' is what is compared, not a key; use one or more of frame, path, process, device")
+    first, second = _attributed(a, keys, options), _attributed(b, keys, options)
+    problems = [*_marked(first, "A"), *_marked(second, "B"), *_unlike(first, second)]
+    return compare_tables(
+        _keyed(first, keys), _keyed(second, keys), _whole(first), _whole(second), keys, confidence, problems
+    )
+
+
+def _attributed(side: Ensemble | PathLike | Iterable[PathLike], keys: list[str], options: Any) -> EnsembleAttribution:
+    from . import Ensemble
+
+    if isinstance(side, Ensemble):
+        found = side.attribute(keys, **options)
+    else:
+        reading, rest = parted(options)
+        found = Ensemble.read(side, **reading).attribute(keys, **rest)
+    if "measured_j" not in found.devices.columns or found.devices["measured_j"].null_count():
+        units = sorted(set(found.devices["unit"].to_list()))
+        raise OptionError(f"compare needs joules, not {' and '.join(units)}; choose an energy metric with --metric RE")
+    views = found.devices.select("run", "host", "device", "signal")
+    if views.is_duplicated().any():
+        raise OptionError("compare needs one view of each device; give --of once, with a comma for several words")
+    return found
+
+
+def _marked(side: EnsembleAttribution, name: str) -> list[Problem]:
+    """A run that was left out or is metered unlike the others is the reader's business; the rest is in ``info``."""
+    kinds = ("run", "metrics", "empty")
+    return [Problem(p.kind, f"group {name}: {p.message}") for p in side.problems if p.kind in kinds]
+
+
+def _unlike(a: EnsembleAttribution, b: EnsembleAttribution) -> list[Problem]:
+    """Devices that only one side has."""
+    told = []
+    for mine, other, name in ((a, b, "A"), (b, a, "B")):
+        only = sorted(set(mine.devices["device"].to_list()) - set(other.devices["device"].to_list()))
+        if only:
+            told.append(Problem("metrics", f"only group {name} has {', '.join(only)}: the sides are not metered alike"))
+    return told
+
+
+def _inner(devices: pl.DataFrame) -> pl.DataFrame:
+    """Without devices that contain another one of the same run and host, whose energy would count twice."""
+    import polars as pl
+
+    seen = devices.select("run", "host", "kind").unique().rows()
+    outer = [
+        any(run == r and host == h and contains(kind, k) for r, h, k in seen)
+        for run, host, kind in devices.select("run", "host", "kind").rows()
+    ]
+    return devices.filter(~pl.Series(outer, dtype=pl.Boolean))
+
+
+def _keyed(side: EnsembleAttribution, keys: Sequence[str]) -> pl.DataFrame:
+    """energy_j, time_s and bounds per run and key; what was idle is a key of its own."""
+    import polars as pl
+
+    covered = pl.when(pl.col("power_w") > 0).then(pl.col("self_j") / pl.col("power_w"))
+    rows = side.rows.select(
+        "run",
+        *(pl.col(key).list.join(" → ") if key == "path" else pl.col(key) for key in keys),
+        pl.col("self_j").alias("energy_j"),
+        covered.otherwise(pl.col("self_ns") / 1e9).alias("time_s"),
+        pl.col("self_low_j").alias("low_j"),
+        pl.col("self_high_j").alias("high_j"),
+    )
+    devices = side.devices if {"device", "signal"} & set(keys) else _inner(side.devices)
+    idle = _idle(devices, keys).filter(pl.col("energy_j") != 0)
+    return pl.concat([rows, idle], how="vertical_relaxed").select("run", *keys, *VALUES)
+
+
+def _idle(devices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """What went to nobody, under the device's own keys; the first of the others says so."""
+    import polars as pl
+
+    named = [key for key in keys if key not in _OF_DEVICES]
+    words = {key: pl.lit(IDLE if key == named[0] else "").alias(key) for key in named}
+    unknown = pl.lit(None, pl.Float64)
+    return devices.select(
+        "run",
+        *(words.get(key, pl.col(key)) for key in keys),
+        pl.col("idle_j").alias("energy_j"),
+        pl.lit(0.0).alias("time_s"),
+        unknown.alias("low_j"),
+        unknown.alias("high_j"),
+    )
+
+
+def _whole(side: EnsembleAttribution) -> pl.DataFrame:
+    """The measured energy of each run and how long it was metered."""
+    import polars as pl
+
+    bound = pl.when("bounded").then("measured_j")
+    energy = _inner(side.devices).with_columns(_bound=bound).group_by("run", maintain_order=True)
+    sums = energy.agg(pl.col("measured_j").sum(), pl.col("_bound").sum(), pl.col("bounded").all())
+    times = {run: _metered_s(part) for run, part in side.parts.items()}
+    whole = pl.when("bounded").then("_bound")
+    return sums.select(
+        "run",
+        pl.col("measured_j").alias("energy_j"),
+        pl.Series("time_s", [times[run] for run in sums["run"]], dtype=pl.Float64),
+        whole.alias("low_j"),
+        whole.alias("high_j"),
+    )
+
+
+def _metered_s(part: Attribution) -> float:
+    """Seconds from the first to the last reading that counted."""
+    recording, names = part.recording, set(part.devices["signal"].to_list())
+    used = [signal.times for signal in recording.signals if signal.name in names and len(signal)]
+    if not used:
+        return 0.0
+    first, last = min(int(times.min()) for times in used), max(int(times.max()) for times in used)
+    begin, end = (moment(part.options.get(name), recording.clock) for name in ("begin", "end"))
+    first, last = max(first, first if begin is None else begin), min(last, last if end is None else end)
+    return max(0.0, float(recording.clock.seconds(last - first)))

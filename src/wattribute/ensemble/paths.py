@@ -1,0 +1,79 @@
+"""Which runs: paths and patterns, a short name for each, and what is known about it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from ..errors import NotFoundError
+
+PathLike = Union[str, "os.PathLike[str]"]
+Metadata = Mapping[str, Mapping[str, Any]] | Callable[[Path], Mapping[str, Any]] | str
+READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")  # options that choose what is read
+_ANCHOR_NAMES = ("traces", "trace")  # names that every archive has and that tell no run from another
+
+
+def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What concerns reading, and the rest, which concerns attribution."""
+    reading = {name: value for name, value in options.items() if name in READING and value is not None}
+    return reading, {name: value for name, value in options.items() if name not in READING}
+
+
+def expand(paths: PathLike | Iterable[PathLike]) -> list[Path]:
+    """Paths as they are; what is no path but a pattern becomes what it matches, sorted."""
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found: list[Path] = []
+    for one in given:
+        name = os.fspath(one)
+        matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
+        if not matches and glob.has_magic(name):
+            raise NotFoundError(f"{name}: no file or folder matches this pattern")
+        found.extend(Path(match) for match in matches or [name])
+    if not found:
+        raise NotFoundError("no paths were given; an ensemble needs at least one run")
+    return found
+
+
+def names(paths: Sequence[Path]) -> list[str]:
+    """A short name per path, with as many folders in front as it takes to tell them apart."""
+    parts = [(*path.absolute().parts[1:-1], path.stem) for path in paths]
+    parts = [names[:-1] if names[-1] in _ANCHOR_NAMES and len(names) > 1 else names for names in parts]
+    names = [own[-1] for own in parts]
+    for depth in range(2, max(map(len, parts)) + 1):
+        owners: dict[str, set[tuple[str, ...]]] = {}
+        for name, own in zip(names, parts, strict=True):
+            owners.setdefault(name, set()).add(own)
+        names = [
+            "/".join(own[-depth:]) if len(owners[name]) > 1 else name for name, own in zip(names, parts, strict=True)
+        ]
+    seen: dict[str, int] = {}
+    for at, name in enumerate(names):  # the same path twice
+        seen[name] = seen.get(name, 0) + 1
+        names[at] = name if seen[name] == 1 else f"{name} #{seen[name]}"
+    return names
+
+
+def about(path: Path, name: str, metadata: Metadata | None) -> Mapping[str, Any]:
+    """The metadata of one run."""
+    if metadata is None:
+        return {}
+    if isinstance(metadata, str):
+        found = re.search(metadata, str(path))
+        return {} if found is None else {key: _number(value) for key, value in found.groupdict().items()}
+    if callable(metadata):
+        return metadata(path)
+    return metadata.get(name, metadata.get(str(path), {}))
+
+
+def _number(text: str | None) -> Any:
+    """Digits in a path are numbers."""
+    for kind in (int, float):
+        try:
+            return kind(text)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+    return text

@@ -1,0 +1,83 @@
+"""SQL over a recording and its attribution: tables spans, frames, locations, signals, readings, attribution, devices.
+
+Polars' own SQL by default; DuckDB (an extra) where its dialect is wanted. Only the tables a query names are made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ..engines import attribute
+from ..ensemble.paths import parted
+from ..errors import MissingExtraError, OptionError
+from ..model import Attribution, Recording
+from ..model.select import select
+from ..readers import read
+from .recording_tables import by_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ENGINES = ("polars", "duckdb")
+
+
+def sql(
+    source: Recording | str | os.PathLike[str], query: str, dialect: str = "polars", **options: Any
+) -> pl.DataFrame:
+    """The result of a query; keyword arguments are those of :func:`wattribute.attribute`, for its table."""
+    if dialect not in ENGINES:
+        raise OptionError.unknown("SQL dialect", dialect, ENGINES)
+    reading, rest = parted(options)
+    if isinstance(source, Recording):
+        recording = select(source, **reading) if reading else source
+    else:
+        recording = read(source, **reading)
+
+    @cache
+    def attributed() -> Attribution:
+        return attribute(recording, **rest)
+
+    known = by_name(attributed, recording)
+    words = {word.lower() for word in re.findall(r"\w+", query)}
+    tables = {name: make() for name, make in known.items() if name in words}
+    if not tables and re.search(r"\bfrom\b", query, re.IGNORECASE):
+        asked = re.search(r"\bfrom\s+\"?(\w+)", query, re.IGNORECASE)
+        raise OptionError.unknown("table", asked[1] if asked else "", known)
+    return _duckdb(query, tables) if dialect == "duckdb" else _polars(query, tables)
+
+
+def _polars(query: str, tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        result: pl.DataFrame = pl.SQLContext(tables, eager=True).execute(query)
+    except (pl.exceptions.PolarsError, ValueError) as error:
+        raise OptionError(f"SQL: {_first_line(error)}") from error
+    return result
+
+
+def _duckdb(query: str, tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError("sql", "duckdb") from error
+    with duckdb.connect() as connection:
+        for name, table in tables.items():
+            connection.register(name, table.to_arrow())
+        try:
+            relation = connection.sql(query)
+            if relation is None:
+                raise OptionError("SQL: this statement gives no table; ask with SELECT")
+            result = pl.from_arrow(relation.to_arrow_table())
+        except duckdb.Error as error:
+            raise OptionError(f"SQL: {_first_line(error)}") from error
+    return result if isinstance(result, pl.DataFrame) else result.to_frame()
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

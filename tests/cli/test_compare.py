@@ -1,0 +1,154 @@
+"""The verbs ``compare``, ``export``, ``sql`` and ``attribute`` over several runs, as a user types them."""
+
+import json
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+
+import wattribute
+from tests.ensemble.made import run
+from wattribute.cli import main
+from wattribute.cli.compare import fraction, spread
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Eight runs of two programs: b is 20 % slower in dgemm."""
+    where = tmp_path_factory.mktemp("runs")
+    for i in range(4):
+        wattribute.save(run(i), where / f"a{i}.watt")
+        wattribute.save(run(20 + i, factor=1.2), where / f"b{i}.watt")
+    return where
+
+
+class Done(NamedTuple):
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """The command line in this process; gives what it printed."""
+
+    def run_it(folder, *arguments, code=0):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["wattribute", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        done = Done(*capsys.readouterr())
+        assert (left.value.code or 0) == code, done
+        return done
+
+    return run_it
+
+
+def test_compare_in_words_and_json(call, folder):
+    done = call(
+        folder, "compare", "a0.watt", "a1.watt", "a2.watt", "a3.watt", "--vs", *(f"b{i}.watt" for i in range(4))
+    )
+    assert "of the increase is dgemm" in done.stdout
+    assert "A: 4 runs, B: 4 runs" in done.stdout
+    done = call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--by", "path", "--format", "json")
+    found = json.loads(done.stdout)
+    assert found["runs"] == {"a": ["a0", "a1", "a2", "a3"], "b": ["b0", "b1", "b2", "b3"]}
+    assert found["rows"][0]["path"] == "main → dgemm"
+    assert found["rows"][0]["changed"] is True
+    assert found["whole"]["change"] > 0.05
+
+
+def test_fail_above_has_its_own_exit_code(call, folder):
+    call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--fail-above", "5%", code=3)
+    call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--fail-above", "50%")
+    call(folder, "compare", "b*.watt", "--vs", "a*.watt", "--fail-above", "0.05")
+    done = call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--fail-above", "5", code=1)
+    assert done.stderr == "wattribute: --fail-above 5: say it with a per cent sign, for example 5%\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["compare", "a*.watt", "--vs"], 2, "--vs"),
+        (["compare", "a*.watt"], 2, "--vs"),
+        (["compare", "a*.watt", "--vs", "z*.watt"], 1, "z*.watt: no file or folder matches this pattern"),
+        (["compare", "a*.watt", "--vs", "b*.watt", "--by", "fram"], 1, "did you mean 'frame'"),
+        (["compare", "a*.watt", "--vs", "b*.watt", "--metric", "nothing"], 1, "nothing"),
+        (["compare", "a*.watt", "--vs", "b*.watt", "--confidence", "95"], 1, "0.95 is usual"),
+        (["export", "a0.watt", "--to", "perfeto"], 2, "perfetto"),
+        (["export", "a0.watt", "a1.watt", "--to", "speedscope"], 1, "one run"),
+        (["export", "a0.watt", "--to", "folded", "-o", "no/such/folder"], 1, "cannot be written"),
+        (["export", "a0.watt", "a1.watt", "--to", "extrap"], 1, "name what differs"),
+        (["sql", "a0.watt", "select * from span"], 1, "did you mean 'spans'"),
+        (["sql", "none.watt", "select * from spans"], 1, "no such file"),
+        (["attribute", "a0.watt", "a1.watt", "--spans", "x.parquet"], 1, "one run"),
+    ],
+)
+def test_wrong_words_are_one_clear_line(call, folder, arguments, code, says):
+    done = call(folder, *arguments, code=code)
+    assert says in done.stderr
+    if code == 1:
+        assert done.stderr.count("\n") == 1
+
+
+def test_export_names_its_file_after_the_recording(call, folder, tmp_path):
+    for name, ending in (("perfetto", ".perfetto-trace"), ("speedscope", ".speedscope.json"), ("folded", ".folded")):
+        done = call(tmp_path, "export", folder / "a0.watt", "--to", name)
+        assert done.stderr == f"wrote a0{ending}\n"
+        assert (tmp_path / f"a0{ending}").stat().st_size > 100
+    call(tmp_path, "export", folder / "a0.watt", folder / "b0.watt", "--to", "csv", "-o", "both", "--repeats", "drop")
+    lines = (tmp_path / "both" / "calls.csv").read_text().splitlines()
+    assert len(lines) == 9
+    call(tmp_path, "export", folder / "a*.watt", "--to", "extrap", "--metadata", r"a(?P<size>\d)", "-o", "x.json")
+    assert json.loads((tmp_path / "x.json").read_text())["parameters"] == ["size"]
+
+
+def test_export_to_standard_output_even_when_it_is_a_file(folder, tmp_path):
+    command = [sys.executable, "-m", "wattribute", "export", str(folder / "a0.watt"), "--to", "folded", "-o", "-"]
+    command += ["--until", "0.1", "--frame", "main"]
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run(command, stdout=out, stderr=subprocess.PIPE, check=True)
+    names = [line.rsplit(" ", 1)[0] for line in (tmp_path / "out").read_text().splitlines()]
+    assert names == ["package 0;main", "package 0;(idle)"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"package 0;main ")
+
+
+def test_a_link_stays_a_link(call, folder, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    call(tmp_path, "export", folder / "a0.watt", "--to", "folded", "-o", "link")
+    assert (tmp_path / "link").is_symlink()
+    assert "dgemm" in (tmp_path / "real").read_text()
+
+
+def test_sql_prints_tables_csv_and_json(call, folder):
+    query = "select frame, calls from attribution order by frame"
+    assert "dgemm" in call(folder, "sql", "a0.watt", query).stdout
+    assert call(folder, "sql", "a0.watt", query, "--format", "csv").stdout.startswith("frame,calls\ncopy,1\n")
+    found = json.loads(call(folder, "sql", "a0.watt", query, "--format", "json", "--dialect", "duckdb").stdout)
+    assert found[0] == {"frame": "copy", "calls": 1}
+
+
+def test_attribute_takes_several_runs(call, folder):
+    done = call(folder, "attribute", "a0.watt", "b0.watt", "--by", "run,frame", "--format", "json")
+    found = json.loads(done.stdout)
+    assert {(row["run"], row["frame"]) for row in found["rows"]} >= {("a0", "dgemm"), ("b0", "dgemm")}
+    assert [device["run"] for device in found["devices"]] == ["a0", "b0"]
+    assert "b0" in call(folder, "attribute", "a0.watt", "b0.watt").stdout
+
+
+def test_a_run_that_cannot_be_used_does_not_stop_the_others(call, folder, tmp_path):
+    (tmp_path / "broken.watt").mkdir()
+    done = call(folder, "compare", "a0.watt", "a1.watt", tmp_path / "broken.watt", "--vs", "b0.watt", "b1.watt")
+    assert "broken is left out" in done.stdout
+    assert "A: 2 runs, B: 2 runs" in done.stdout
+
+
+def test_words_after_vs():
+    assert spread(["a", "--vs", "b", "c", "--by", "x"], "--vs") == ["a", "--vs", "b", "--vs", "c", "--by", "x"]
+    assert spread(["--by", "x", "a"], "--vs") == ["--by", "x", "a"]
+    assert spread(["a", "--vs", "b", "--", "-c"], "--vs") == ["a", "--vs", "b", "--", "-c"]
+
+
+def test_fractions():
+    assert fraction("5%") == fraction("5 %") == fraction("0.05") == 0.05
+    assert fraction("150%") == 1.5

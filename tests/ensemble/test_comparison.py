@@ -1,0 +1,87 @@
+"""``wattribute.compare`` from recordings to the verdict."""
+
+import dataclasses
+
+import polars as pl
+import pytest
+
+import wattribute
+from tests.ensemble.made import IDLE_S, IDLE_W, POWER_W, run, runs
+from wattribute import Ensemble, WattributeError
+
+
+def test_a_known_change_of_one_frame_is_found():
+    found = wattribute.compare(Ensemble.of(runs(0, 8)), Ensemble.of(runs(100, 8, 0.9)))
+    top = found.rows.row(0, named=True)
+    assert top["frame"] == "dgemm"
+    assert top["changed"] is True
+    assert top["change_low"] < -0.1 < top["change_high"]
+    assert [row["frame"] for row in found.rows.to_dicts() if row["changed"]] == ["dgemm"]
+    assert "dgemm" in found.verdict
+    assert "shorter" in top["verdict"]
+    # keys and idle add up to the whole
+    assert found.rows["energy_a_j"].sum() == pytest.approx(found.whole["energy_a_j"], rel=1e-9)
+    assert found.rows["delta_j"].sum() == pytest.approx(found.whole["delta_j"], rel=1e-9)
+
+
+def test_a_single_run_by_hand():
+    a, b = (Ensemble.of({"x": run(spread=0, factor=factor)}) for factor in (1, 2))
+    found = wattribute.compare(a, b)
+    # 0.2 s more of dgemm at 400 W: 80 J, all of it time; power did not change
+    dgemm = found.rows.row(by_predicate=pl.col("frame") == "dgemm", named=True)
+    assert dgemm["delta_j"] == pytest.approx(80, rel=1e-3)
+    assert dgemm["time_part_j"] == pytest.approx(80, rel=1e-3)
+    assert dgemm["power_part_j"] == pytest.approx(0, abs=0.1)
+    assert dgemm["changed"] is True
+    assert found.rows.row(by_predicate=pl.col("frame") == "copy", named=True)["changed"] is False
+    idle = found.rows.row(by_predicate=pl.col("frame") == "(idle)", named=True)
+    assert idle["energy_a_j"] == pytest.approx(2 * IDLE_W * IDLE_S, rel=1e-3)
+    assert found.whole["time_b_s"] - found.whole["time_a_s"] == pytest.approx(0.2, rel=1e-3)
+    assert found.exceeds(0.5)
+    assert not found.exceeds(0.9)
+
+
+@pytest.mark.parametrize("by", ["path", "process", "device", "device,frame", "frame,path"])
+def test_other_keys_add_up_too(by):
+    found = wattribute.compare(Ensemble.of(runs(0, 2)), Ensemble.of(runs(10, 2)), by=by)
+    assert found.rows["energy_b_j"].sum() == pytest.approx(found.whole["energy_b_j"], rel=1e-9)
+    if by == "path":
+        assert "main → dgemm" in found.rows["path"].to_list()
+
+
+def test_power_is_told_from_time():
+    dimmed = {}
+    for name, one in runs(50, 4, spread=0.001).items():
+        signal = dataclasses.replace(one.signals[0], values=one.signals[0].values * 9 // 10)
+        dimmed[name] = dataclasses.replace(one, signals=(signal,))
+    found = wattribute.compare(Ensemble.of(runs(0, 4, spread=0.001)), Ensemble.of(dimmed))
+    dgemm = found.rows.row(by_predicate=pl.col("frame") == "dgemm", named=True)
+    assert dgemm["verdict"] == "less, lower power"
+    assert dgemm["power_part_j"] == pytest.approx(-0.1 * POWER_W["dgemm"] * 0.2, rel=0.02)
+
+
+def test_bad_input_is_told():
+    a = Ensemble.of(runs(0, 2))
+    with pytest.raises(WattributeError, match="not a key"):
+        wattribute.compare(a, a, by="run,frame")
+    with pytest.raises(WattributeError, match="did you mean 'frame'"):
+        wattribute.compare(a, a, by="frmae")
+    with pytest.raises(WattributeError, match="one view of each device"):
+        wattribute.compare(a, a, of=["host", "kernels,host"])
+    one = run()
+    bytes_ = Ensemble.of({"b": dataclasses.replace(one, signals=(dataclasses.replace(one.signals[0], unit="B"),))})
+    with pytest.raises(WattributeError, match="needs joules, not B"):
+        wattribute.compare(a, bytes_, metric="energy")
+
+
+def test_sides_that_are_not_metered_alike_are_compared_and_marked():
+    other = run(2)
+    more = dataclasses.replace(
+        other,
+        signals=(*other.signals, dataclasses.replace(other.signals[0], name="dram/energy", device="dram 0")),
+        devices=(*other.devices, dataclasses.replace(other.devices[0], name="dram 0", kind="dram")),
+    )
+    found = wattribute.compare(Ensemble.of(runs(0, 2)), Ensemble.of({"x": more, "y": run(3)}))
+    told = [problem.message for problem in found.problems]
+    assert any("group B" in message and "dram 0" in message for message in told)
+    assert "only group B has dram 0: the sides are not metered alike" in told

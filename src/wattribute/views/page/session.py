@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ...model import Attribution, Recording
 from ...readers import read
 from . import answers, energy, places, tiles
 from .facts import facts
+from .lanes import Window
 
 _BY_FRAME = ("device", "frame")
 _KEPT = 64  # answers kept
@@ -38,7 +40,6 @@ class Session:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.options = dict(options or {})
-        self.other = None if compare is None else Session(compare, options, progress=progress)
         self._source, self._progress = source, progress
         self._recording = source if isinstance(source, Recording) else None
         self._lock = threading.RLock()
@@ -47,9 +48,14 @@ class Session:
         self._before: tiles.Tiles | None = None  # other threads may still be reading them
         self._asked = self._changed = -math.inf
         self.revision = 0
-        if isinstance(source, Path) and time.time() - places.newest(source) < _QUIET_S and self._partial():
-            self._changed = time.monotonic()
-        self._print, self.tiles = self._open()
+        try:
+            if isinstance(source, Path) and time.time() - places.newest(source) < _QUIET_S and self._partial():
+                self._changed = time.monotonic()
+            self._print, self.tiles = self._open()
+            self.other = None if compare is None else Session(compare, options, progress=progress)
+        except BaseException:
+            self._scratch.cleanup()
+            raise
 
     # ---- tiles ----
 
@@ -183,9 +189,12 @@ class Session:
 
     def attribution(self, by: tuple[str, ...], range_: tuple[int, int] | None) -> Attribution:
         """``attribute`` of a stretch of time, as the command line's --from and --to would."""
-        per_s = self.recording().clock.ticks_per_s
-        begin, end = (None, None) if range_ is None else (range_[0] / per_s, range_[1] / per_s)
-        found = attribute(self.recording(), **{**self.options, "by": by, "begin": begin, "end": end})
+        recording, asked = self.recording(), {**self.options, "by": by}
+        if range_ is not None:
+            per_s = recording.clock.ticks_per_s
+            recording = replace(recording, spans=Window(recording.spans, self.tiles.lanes, *range_))
+            asked |= {"begin": range_[0] / per_s, "end": range_[1] / per_s}
+        found = attribute(recording, **asked)
         if "measured_j" not in found.devices.columns:
             raise OptionError("the page shows energy: choose a metric in joules or watts")
         return found

@@ -9,6 +9,8 @@ from tests.views.page.hand import HOSTILE, recording, start
 from wattribute import attribute, save, view, write_page
 from wattribute.views import numbers
 
+PER_S = 3699958577  # ticks, in simple-mi300
+
 
 @pytest.fixture(scope="module")
 def simple(shared):
@@ -80,8 +82,7 @@ def test_search_dims_filters_and_goes_to_the_next(tab, url):
 def test_the_sums_of_a_brushed_range_are_the_command_lines(tab, url, simple):
     a, b = tab.open(url).brush(1.0, 5.7)
     assert tab.joules("#sum") != []
-    per_s = 3699958577
-    found = attribute(simple, begin=a / per_s, end=b / per_s)
+    found = attribute(simple, begin=a / PER_S, end=b / PER_S)
     assert tab.joules("#sum")[0] == pytest.approx(found.rows["self_j"].sum(), rel=1e-9)
     books = [row for row in found.devices.to_dicts() if row["measured_j"] > 0]
     want = [value for row in books for value in (row["measured_j"], row["attributed_j"], row["idle_j"])]
@@ -93,13 +94,15 @@ def test_the_sums_of_a_brushed_range_are_the_command_lines(tab, url, simple):
 
 def test_the_flame_graph_follows_the_brush(tab, url, simple):
     tab.open(url).tab("flame")
-    a, b = tab.brush(1.0, 4.0)
-    root = tab.page.evaluate("wattribute.tabs[1].data.groups[0].nodes[0]")
-    per_s = 3699958577
-    rows = attribute(simple, begin=a / per_s, end=b / per_s).rows
-    assert root[3] == pytest.approx(rows["self_j"].max(), rel=1e-9)
+    a, b = tab.brush(0.1, 4.0)
+    groups = {group["label"]: group["nodes"][0][3] for group in tab.page.evaluate("wattribute.tabs[1].data.groups")}
+    assert next(iter(groups)) == "GPU 0 · host"  # the host's call stacks hold most: they are shown first
+    for of in ("kernels", "host"):
+        rows = attribute(simple, begin=a / PER_S, end=b / PER_S, of=of).rows
+        want = rows.filter(rows["device"] == "GPU 0")["self_j"].sum()
+        assert groups[f"GPU 0 · {of}"] == pytest.approx(want, rel=1e-9)
     box = tab.page.locator("#flame").bounding_box()
-    tab.page.mouse.click(box["x"] + 300, box["y"] + 8)  # zoom to heavy_kernel, on top of "all"
+    tab.page.mouse.click(box["x"] + 300, box["y"] + box["height"] - 26)  # zoom to main, on top of "all"
     assert tab.page.evaluate("wattribute.tabs[1].root") == 1
 
 

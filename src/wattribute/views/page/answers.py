@@ -27,10 +27,14 @@ def number(value: Any) -> Any:
 
 def books(attribution: Attribution, labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """Per device: measured = attributed + idle."""
+    rows = attribution.devices.to_dicts()
+    added = addable(rows)
     out = []
-    for row in attribution.devices.to_dicts():
+    for row in rows:
         book = {name: number(value) for name, value in row.items()}
-        out.append({**book, "key": key(row), "label": labels.get(key(row), names.clean(row["device"]))})
+        out.append(
+            {**book, "added": row in added, "key": key(row), "label": labels.get(key(row), names.clean(row["device"]))}
+        )
     return out
 
 
@@ -48,10 +52,10 @@ def messages(attribution: Attribution) -> list[str]:
     return list(dict.fromkeys(names.clean(problem.message) for problem in attribution.problems))
 
 
-def flame(attribution: Attribution, labels: Mapping[str, str]) -> dict[str, Any]:
-    """The Flame tab, from an attribution by device and path: per device the tree as [name, parent, self, total]."""
+def flame(attributions: Sequence[Attribution], labels: Mapping[str, str]) -> dict[str, Any]:
+    """The Flame tab, from attributions by device and path: per book the tree as [name, parent, self, total]."""
     roots: dict[str, dict[str, Any]] = {}
-    for row in attribution.rows.to_dicts():
+    for row in (row for attribution in attributions for row in attribution.rows.to_dicts()):
         at = roots.setdefault(key(row), _node("all"))
         at["total"] += row["self_j"]
         for frame in row["path"]:

@@ -74,6 +74,7 @@ class App {
   }
 
   start() {
+    if (!location.hash && this.facts.start) history.replaceState(null, "", `#${this.facts.start}`);
     this.view.load();
     if (!location.hash) this.react("all");
     requestAnimationFrame(() => this.react("time"));

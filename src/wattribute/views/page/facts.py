@@ -18,7 +18,6 @@ from ...model import Recording, Signal
 from .. import kinds, names, numbers
 from .energy import Metered, addable
 
-SEPARATOR = "\x1f"  # between the parts of a book's key
 SPARK = 120  # points of a signal's small picture
 MOST_SIGNALS = 400
 
@@ -110,7 +109,7 @@ def _devices(metered: Metered) -> list[dict[str, Any]]:
 
 def key(row: Any) -> str:
     """Names a book, in rows and in books alike."""
-    return SEPARATOR.join(str(row[name]) for name in ("host", "device", "of"))
+    return "\x1f".join(str(row[name]) for name in ("host", "device", "of"))
 
 
 def labels(devices: list[dict[str, Any]]) -> dict[str, str]:

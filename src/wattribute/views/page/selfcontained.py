@@ -112,7 +112,10 @@ def _hosted(session: Session) -> dict[str, Any] | None:
         return None
     metered = energy.metered(session.recording(), found, {**session.options, "of": "host"})
     named = labels(session.tiles.facts["devices"])
-    devices = [{"key": key(book), "label": named[key(book)], "of": "host"} for book in metered.books]
+    added = energy.addable(metered.books)
+    devices = [
+        {"key": key(book), "label": named[key(book)], "of": "host", "added": book in added} for book in metered.books
+    ]
     return {"devices": devices, "uses": _uses(session, metered)}
 
 

@@ -124,10 +124,9 @@ export class EmbeddedSource {
     if (!range || !this.exact) return range ? { ...this.data.flame, note: "the whole recording: brushed flame graphs need wattribute view" } : this.data.flame;
     const { frames } = this.data.facts;
     const groups = new Map();
-    const add = (span, book) => {
-      const tree = groups.get(book.key) ?? { label: `${book.label} · ${book.of}`, root: { name: "all", self: 0, total: 0, below: new Map() } };
-      groups.set(book.key, tree);
-      let at = tree.root;
+    const grow = (label, span) => {
+      if (!groups.has(label)) groups.set(label, { name: "all", self: 0, total: 0, below: new Map() });
+      let at = groups.get(label);
       at.total += span.self;
       for (const frame of span.path) {
         if (!at.below.has(frame)) at.below.set(frame, { name: frames[frame].name, self: 0, total: 0, below: new Map() });
@@ -136,9 +135,14 @@ export class EmbeddedSource {
       }
       at.self += span.self;
     };
-    this.each(range, add);
-    this.each(range, add, this.hosted, this.data.hosted?.devices);
-    const found = [...groups.values()].filter((tree) => tree.root.total > 0).map((tree) => ({ label: tree.label, nodes: flatten(tree.root) }));
+    for (const [uses, devices] of [[this.uses, this.data.facts.devices], [this.hosted, this.data.hosted?.devices ?? []]]) {
+      const added = (of) => devices.filter((book) => book.added && book.of === of).length;
+      this.each(range, (span, book) => {
+        grow(`${book.label} · ${book.of}`, span);
+        if (book.added && added(book.of) > 1) grow(`all devices · ${book.of}`, span);
+      }, uses, devices);
+    }
+    const found = [...groups].filter(([, root]) => root.total > 0).map(([label, root]) => ({ label, nodes: flatten(root) }));
     return { groups: found.sort((a, b) => b.nodes[0][3] - a.nodes[0][3]) };
   }
 

@@ -9,22 +9,29 @@ from tests.views.page.hand import HOSTILE, recording, start
 from wattribute import attribute, save, view, write_page
 from wattribute.views import numbers
 
+PER_S = 3699958577  # ticks, in simple-mi300
+
 
 @pytest.fixture(scope="module")
 def simple(shared):
     return shared / "traces" / "simple-mi300"
 
 
+@pytest.fixture(scope="module")
+def served(simple):
+    """The page of simple-mi300, from the server."""
+    with view(simple) as page:
+        yield page.url
+
+
 @pytest.fixture(scope="module", params=["served", "one file"])
-def url(request, simple, tmp_path_factory):
+def url(request, simple, served, tmp_path_factory):
     """The page of simple-mi300, from the server and from ``file://``."""
-    if request.param == "one file":
-        path = tmp_path_factory.mktemp("html") / "page.html"
-        write_page(simple, path)
-        yield path.as_uri()
-    else:
-        with view(simple) as page:
-            yield page.url
+    if request.param == "served":
+        return served
+    path = tmp_path_factory.mktemp("html") / "page.html"
+    write_page(simple, path)
+    return path.as_uri()
 
 
 def test_zoom_by_wheel_at_the_pointer(tab, url):
@@ -53,8 +60,8 @@ def test_hovering_a_kernel_shows_its_joules(tab, url):
     assert "at least" in text
 
 
-def test_hovering_code_without_a_meter_says_so(tab, url):
-    text = tab.open(url).hover(2.0, "Master thread", depth=1)
+def test_hovering_code_without_a_meter_says_so(tab, served):
+    text = tab.open(served).hover(2.0, "Master thread", depth=1)
     assert "hipEventSynchronize" in text
     assert "no meter" in text
 
@@ -80,8 +87,7 @@ def test_search_dims_filters_and_goes_to_the_next(tab, url):
 def test_the_sums_of_a_brushed_range_are_the_command_lines(tab, url, simple):
     a, b = tab.open(url).brush(1.0, 5.7)
     assert tab.joules("#sum") != []
-    per_s = 3699958577
-    found = attribute(simple, begin=a / per_s, end=b / per_s)
+    found = attribute(simple, begin=a / PER_S, end=b / PER_S)
     assert tab.joules("#sum")[0] == pytest.approx(found.rows["self_j"].sum(), rel=1e-9)
     books = [row for row in found.devices.to_dicts() if row["measured_j"] > 0]
     want = [value for row in books for value in (row["measured_j"], row["attributed_j"], row["idle_j"])]
@@ -93,36 +99,37 @@ def test_the_sums_of_a_brushed_range_are_the_command_lines(tab, url, simple):
 
 def test_the_flame_graph_follows_the_brush(tab, url, simple):
     tab.open(url).tab("flame")
-    a, b = tab.brush(1.0, 4.0)
-    root = tab.page.evaluate("wattribute.tabs[1].data.groups[0].nodes[0]")
-    per_s = 3699958577
-    rows = attribute(simple, begin=a / per_s, end=b / per_s).rows
-    assert root[3] == pytest.approx(rows["self_j"].max(), rel=1e-9)
+    a, b = tab.brush(0.1, 4.0)
+    groups = {group["label"]: group["nodes"][0][3] for group in tab.page.evaluate("wattribute.tabs[1].data.groups")}
+    assert next(iter(groups)) == "all devices · host"  # the host's call stacks hold most: they are shown first
+    for of in ("kernels", "host"):
+        rows = attribute(simple, begin=a / PER_S, end=b / PER_S, of=of).rows
+        assert groups[f"all devices · {of}"] == pytest.approx(rows["self_j"].sum(), rel=1e-9)
+        want = rows.filter(rows["device"] == "GPU 0")["self_j"].sum()
+        assert groups[f"GPU 0 · {of}"] == pytest.approx(want, rel=1e-9)
     box = tab.page.locator("#flame").bounding_box()
-    tab.page.mouse.click(box["x"] + 300, box["y"] + 8)  # zoom to heavy_kernel, on top of "all"
+    tab.page.mouse.click(box["x"] + 300, box["y"] + box["height"] - 26)  # zoom to main, on top of "all"
     assert tab.page.evaluate("wattribute.tabs[1].root") == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("heatmap", "largest frames"), ("sensors", "energy_count"), ("compare", "Nothing to compare with")],
-)
-def test_the_other_tabs(tab, url, name, text):
-    tab.open(url).tab(name)
-    assert text in tab.page.locator("#panel").inner_text()
-    assert f"tab={name}" in tab.page.url
+def test_the_other_tabs(tab, url):
+    tab.open(url)
+    for name, text in (("heatmap", "2 largest"), ("sensors", "energy_count"), ("compare", "Nothing to compare with")):
+        tab.tab(name)
+        assert text in tab.page.locator("#panel").inner_text()
+        assert f"tab={name}" in tab.page.url
 
 
-def test_a_hash_brings_the_view_back(tab, url):
-    tab.open(f"{url}#v=1000000000,9000000000&b=2000000000,4000000000&tab=flame&q=heavy&theme=dark")
+def test_a_hash_brings_the_view_back(tab, served):
+    tab.open(f"{served}#v=1000000000,9000000000&b=2000000000,4000000000&tab=flame&q=heavy&theme=dark")
     assert tab.page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert tab.page.evaluate("wattribute.view.brush") == [2_000_000_000, 4_000_000_000]
     assert tab.page.locator("#search").input_value() == "heavy"
     assert tab.page.locator("[aria-selected=true]").inner_text() == "Flame"
 
 
-def test_keys(tab, url):
-    tab.open(url)
+def test_keys(tab, served):
+    tab.open(served)
     tab.page.keyboard.press("?")
     assert "zoom at the pointer" in tab.page.locator("#keys").inner_text()
     tab.page.keyboard.press("Escape")
@@ -144,6 +151,20 @@ def test_one_file_asks_the_network_for_nothing(tab, simple, tmp_path):
     tab.page.context.set_offline(True)
     tab.open((tmp_path / "page.html").as_uri()).tab("flame")
     assert all(url.startswith(("file:", "data:")) for url in tab.requests)
+
+
+def test_one_file_of_a_large_recording_brushes_whole_bins(tab, tmp_path, monkeypatch):
+    monkeypatch.setattr("wattribute.views.page.selfcontained.SMALL", 100)
+    made = recording(kernels=400, length_s=64)  # 256 bins of 250 ticks
+    write_page(made, tmp_path / "page.html")
+    tab.open((tmp_path / "page.html").as_uri()).brush(0.9, 5.4)
+    note = tab.page.locator(".tools").inner_text()
+    a, b = (float(text) for text in re.findall(r"([\d.]+) s", note)[:2])
+    assert "whole bins" in note
+    assert a == pytest.approx(0.9, abs=0.25)
+    found = attribute(made, begin=a, end=b)
+    assert tab.joules("#sum")[0] == pytest.approx(found.rows["self_j"].sum(), rel=1e-9)
+    assert tab.joules(".book-row [data-j]")[0] == pytest.approx(found.devices["measured_j"][0], rel=1e-9)
 
 
 def test_hostile_names_are_text(tab, tmp_path):
@@ -225,8 +246,8 @@ def test_a_recording_that_grows_is_followed(tab, tmp_path):
         assert "20.0 s" in tab.page.locator("#totals").inner_text()
 
 
-def test_numbers_read_as_in_python(tab, url):
-    tab.open(url)
+def test_numbers_read_as_in_python(tab, served):
+    tab.open(served)
     values = [0, 1842.5, -3.2e-7, 999.9, 0.0012345, 12345678, 1e16, 0.1]
     script = "values => import('wattribute/format.js').then((module) => values.map((value) => module.si(value, 'J')))"
     assert tab.page.evaluate(script, values) == [numbers.si(value, "J") for value in values]

@@ -12,7 +12,7 @@ from typing import Any
 from ...model import Attribution
 from .. import names
 from .energy import addable
-from .facts import SEPARATOR, key
+from .facts import key
 
 MOST_FRAMES = 30  # columns of the heatmap
 MOST_PROCESSES = 512
@@ -27,10 +27,14 @@ def number(value: Any) -> Any:
 
 def books(attribution: Attribution, labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """Per device: measured = attributed + idle."""
+    rows = attribution.devices.to_dicts()
+    added = addable(rows)
     out = []
-    for row in attribution.devices.to_dicts():
+    for row in rows:
         book = {name: number(value) for name, value in row.items()}
-        out.append({**book, "key": key(row), "label": labels.get(key(row), names.clean(row["device"]))})
+        out.append(
+            {**book, "added": row in added, "key": key(row), "label": labels.get(key(row), names.clean(row["device"]))}
+        )
     return out
 
 
@@ -48,22 +52,32 @@ def messages(attribution: Attribution) -> list[str]:
     return list(dict.fromkeys(names.clean(problem.message) for problem in attribution.problems))
 
 
-def flame(attribution: Attribution, labels: Mapping[str, str]) -> dict[str, Any]:
-    """The Flame tab, from an attribution by device and path: per device the tree as [name, parent, self, total]."""
+def flame(attributions: Sequence[Attribution], labels: Mapping[str, str]) -> dict[str, Any]:
+    """The Flame tab, from attributions by device and path: per book the tree as [name, parent, self, total].
+
+    Each view (``of``) also gets a tree of all its devices that may be added.
+    """
     roots: dict[str, dict[str, Any]] = {}
-    for row in attribution.rows.to_dicts():
-        at = roots.setdefault(key(row), _node("all"))
-        at["total"] += row["self_j"]
-        for frame in row["path"]:
-            at = at["below"].setdefault(frame, _node(names.full(frame)))
-            at["total"] += row["self_j"]
-        at["self"] += row["self_j"]
-    found = [
-        {"label": f"{labels.get(of, '')} · {of.rsplit(SEPARATOR, 1)[1]}", "nodes": _flatten(root)}
-        for of, root in roots.items()
-        if root["total"] > 0
-    ]
+    for attribution in attributions:
+        added = addable(attribution.devices.to_dicts())
+        alone = {book["of"] for book in added if [other["of"] for other in added].count(book["of"]) < 2}
+        together = {key(book): f"all devices · {book['of']}" for book in added if book["of"] not in alone}
+        for row in attribution.rows.to_dicts():
+            _grow(roots.setdefault(f"{labels.get(key(row), row['device'])} · {row['of']}", _node("all")), row)
+            if key(row) in together:
+                _grow(roots.setdefault(together[key(row)], _node("all")), row)
+    found = [{"label": label, "nodes": _flatten(root)} for label, root in roots.items() if root["total"] > 0]
     return {"groups": sorted(found, key=lambda group: -group["nodes"][0][3])}
+
+
+def _grow(root: dict[str, Any], row: Mapping[str, Any]) -> None:
+    """Put a row's joules on its path."""
+    at = root
+    at["total"] += row["self_j"]
+    for frame in row["path"]:
+        at = at["below"].setdefault(frame, _node(names.full(frame)))
+        at["total"] += row["self_j"]
+    at["self"] += row["self_j"]
 
 
 def _node(name: str) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from ...model import Recording, Signal
 from .. import kinds, names, numbers
 from .energy import Metered, addable
 
-SEPARATOR = "\x1f"  # between the parts of a book's key
 SPARK = 120  # points of a signal's small picture
 MOST_SIGNALS = 400
 
@@ -91,19 +90,32 @@ def _lanes(recording: Recording, metered: Metered) -> list[dict[str, Any]]:
 def _devices(metered: Metered) -> list[dict[str, Any]]:
     many = len({book["host"] for book in metered.books}) > 1
     views = len({book["of"] for book in metered.books if book["device"] == metered.books[0]["device"]}) > 1
+    added = addable(metered.books)
     out = []
     for i, book in enumerate(metered.books):
         label = names.clean(book["device"])
         label = f"{names.clean(book['host'])} · {label}" if many else label
         users = sum(any(use.device == i for use in uses) for uses in metered.uses.values())
-        entry = {**book, "key": key(book), "label": f"{label} · {book['of']}" if views else label, "users": users}
+        entry = {
+            **book,
+            "key": key(book),
+            "added": book in added,
+            "label": f"{label} · {book['of']}" if views else label,
+            "users": users,
+        }
         out.append({**entry, "readings": len(metered.burned[i].times) if i < len(metered.burned) else 0})
     return out
 
 
 def key(row: Any) -> str:
     """Names a book, in rows and in books alike."""
-    return SEPARATOR.join(str(row[name]) for name in ("host", "device", "of"))
+    return "\x1f".join(str(row[name]) for name in ("host", "device", "of"))
+
+
+def labels(devices: list[dict[str, Any]]) -> dict[str, str]:
+    """What a book is called, by its key; the host's view of a device too, which only the flame graph shows."""
+    hosted = {key({**device, "of": "host"}): device["label"] for device in devices}
+    return hosted | {device["key"]: device["label"] for device in devices}
 
 
 def _summary(recording: Recording, devices: list[dict[str, Any]]) -> list[str]:
@@ -117,7 +129,9 @@ def _summary(recording: Recording, devices: list[dict[str, Any]]) -> list[str]:
         return [*said, "no energy metered"]
     total = {name: math.fsum(book[name] for book in added) for name in ("measured_j", "attributed_j", "idle_j")}
     place = "kernels" if all(book["of"] == "kernels" for book in added) else "spans"
-    said.append(f"{numbers.si(total['measured_j'], 'J')} measured")
+    sure = {bool(book["estimated"]) for book in added}
+    word = "measured and estimated" if len(sure) > 1 else "estimated" if True in sure else "measured"
+    said.append(f"{numbers.si(total['measured_j'], 'J')} {word}")
     return [*said, f"{numbers.si(total['attributed_j'], 'J')} in {place}", f"{numbers.si(total['idle_j'], 'J')} idle"]
 
 

@@ -8,7 +8,7 @@ what is asked for, never the length of the lane.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ... import _core
 from ..._core import tiles
-from ...model import Spans
+from ...model import Curve, Fold, Intervals, Keys, Problem, Spans, SpanSource, SpanTable
 
 STRIDE = 4096  # every so many spans the start is kept in memory
 FINEST = 16  # at most 2^16 bins: finer bins weigh as much as the spans themselves
 _FILES = ("lanes.bins", "lanes.spans", "lanes.index")
-_COLUMNS = {"start": "<i8", "end": "<i8", "parent": "<i4", "frame": "<i4", "depth": "<i2", "resumed": "|u1"}
+_COLUMNS = {"start": "<i8", "end": "<i8", "parent": "<i4", "frame": "<i4", "depth": "<i4", "resumed": "|u1"}
 SPAN = np.dtype(
     [("start", "<f8"), ("end", "<f8"), ("energy", "<f8"), ("row", "<f8"), ("frame", "<i4"), ("depth", "<i4")]
 )
+_EMPTY = SpanTable().spans(0)
 Energies = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]  # times and values of S(t)
 
 
@@ -71,8 +73,7 @@ class Writer:
         }
         tiles.bins(spans, self.frames, keep, energies, 0, width, levels - 1, levels).tofile(self._bins)
         for name, kind in _COLUMNS.items():
-            column = getattr(spans, name)
-            self._spans.write(np.ascontiguousarray(np.minimum(column, 32767) if name == "depth" else column, kind).data)
+            self._spans.write(np.ascontiguousarray(getattr(spans, name), kind).data)
         self._index.write(np.ascontiguousarray(spans.start[::STRIDE], "<i8").data)
         return entry
 
@@ -159,7 +160,7 @@ class Lane:
             columns["end"],
             columns["frame"],
             parent,
-            columns["depth"].astype(np.int32),
+            columns["depth"],
             columns["resumed"].astype(bool),
         )
         return spans, rows
@@ -220,6 +221,35 @@ class Lane:
             found |= hang & kept
             below = np.flatnonzero(hang & ~kept)
         return spans.start[found], spans.end[found]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A recording's spans inside [begin, end), read from its lanes on disk: a span source for attribution.
+
+    So a brushed range costs what the range holds, not what the recording holds.
+    """
+
+    inner: SpanSource
+    lanes: Mapping[int, Lane]
+    begin: int
+    end: int
+
+    def locations(self) -> Sequence[int]:
+        return self.inner.locations()
+
+    def spans(self, location: int) -> Spans:
+        lane = self.lanes.get(location)
+        return _EMPTY if lane is None else lane.piece(*lane.between(self.begin, self.end))[0]
+
+    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
+        return Intervals(*_core.busy(self.spans(location), keep))
+
+    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+        return Fold.of(_core.fold(self.spans(location), curves, keys))
+
+    def problems(self) -> Sequence[Problem]:
+        return self.inner.problems()
 
 
 def exact(lane: Lane, a: int, b: int) -> Any:

@@ -42,7 +42,9 @@ def fingerprint(path: Path, options: Mapping[str, Any]) -> str:
     except OSError as error:
         raise NotFoundError(f"{path} is not there any more ({error.strerror})") from error
     said = json.dumps([VERSION, entries, {name: repr(value) for name, value in sorted(options.items())}])
-    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()
+    topology = options.get("topology")
+    mapped = Path(topology).read_bytes() if isinstance(topology, str) and Path(topology).is_file() else b""
+    return hashlib.sha256(said.encode("utf-8", "surrogateescape") + mapped).hexdigest()
 
 
 def _walk(top: Path) -> list[tuple[str, int, int]]:

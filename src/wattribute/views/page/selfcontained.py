@@ -19,7 +19,9 @@ import numpy as np
 from ...errors import NoDataError, OutputError
 from ...model import Curve
 from .. import names
-from .facts import key
+from . import energy
+from .energy import Metered
+from .facts import key, labels
 from .lanes import exact
 from .server import static
 from .session import Session
@@ -82,17 +84,39 @@ def contents(session: Session) -> dict[str, Any]:
         "compare": session.compare(),
     }
     if small:
-        data["uses"] = {
-            str(location): [
-                {"device": use.device, "keep": _text(use.keep.astype(np.uint8).tobytes()), **_curve(use.curve)}
-                for use in uses
-            ]
-            for location, uses in tiles.metered.uses.items()
-            if location in tiles.lanes
-        }
+        data["uses"] = _uses(session, tiles.metered)
+        if session.hosts_too():
+            data["hosted"] = _hosted(session)
     else:
         data["bins"] = _bins(session)
     return data
+
+
+def _uses(session: Session, metered: Metered) -> dict[str, Any]:
+    """Each lane's curves."""
+    return {
+        str(location): [
+            {"device": use.device, "keep": _text(use.keep.astype(np.uint8).tobytes()), **_curve(use.curve)}
+            for use in uses
+        ]
+        for location, uses in metered.uses.items()
+        if location in session.tiles.lanes
+    }
+
+
+def _hosted(session: Session) -> dict[str, Any] | None:
+    """The host's view of the devices, for the flame graph of a brushed range."""
+    try:
+        found = session.attribution(("device", "path"), None, of="host")
+    except NoDataError:
+        return None
+    metered = energy.metered(session.recording(), found, {**session.options, "of": "host"})
+    named = labels(session.tiles.facts["devices"])
+    added = energy.addable(metered.books)
+    devices = [
+        {"key": key(book), "label": named[key(book)], "of": "host", "added": book in added} for book in metered.books
+    ]
+    return {"devices": devices, "uses": _uses(session, metered)}
 
 
 def _everything(session: Session) -> bytes:
@@ -106,7 +130,7 @@ def _bins(session: Session) -> dict[str, Any] | None:
     """Self joules per (device, frame, bin); None when there are none, or even that would be too much for a file."""
     per_s = session.tiles.facts["clock"]["ticks_per_s"]
     width_ns = -(-session.tiles.length * 10**9 // (per_s * BINS))
-    labels = {device["key"]: device["label"] for device in session.tiles.facts["devices"]}
+    named = labels(session.tiles.facts["devices"])
     try:
         rows = session.attribution(("device", "frame", f"bin={width_ns}ns"), None).rows.to_dicts()
     except NoDataError:
@@ -115,8 +139,8 @@ def _bins(session: Session) -> dict[str, Any] | None:
         return None
     out: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        entry = {"key": key(row), "label": labels[key(row)], "frame": names.full(row["frame"]), "at": [], "self_j": []}
-        entry = out.setdefault((key(row), row["frame"]), entry)
+        empty = {"key": key(row), "label": named[key(row)], "frame": names.full(row["frame"]), "at": [], "self_j": []}
+        entry: dict[str, Any] = out.setdefault((key(row), row["frame"]), empty)
         entry["at"].append(row["bin"])
         entry["self_j"].append(row["self_j"])
     return {"ticks": width_ns * per_s / 1e9, "rows": list(out.values())}

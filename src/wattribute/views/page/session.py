@@ -6,23 +6,30 @@ what is drawn; sums over a brushed range come from ``attribute`` itself, so they
 
 from __future__ import annotations
 
+import contextlib
 import math
 import tempfile
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...attribution.options import moment
 from ...engines import attribute
 from ...errors import FormatError, NoDataError, OptionError
-from ...model import Attribution, Recording
+from ...model import Attribution, Clock, Recording
+from ...model.select import select
 from ...readers import read
 from . import answers, energy, places, tiles
-from .facts import facts
+from .facts import facts, labels
+from .lanes import Window
 
 _BY_FRAME = ("device", "frame")
+_READING = ("process", "frame", "exclude_frame", "metric_kinds", "format")  # decide what is read at all
+_RUNNING = ("engine", "threads")  # change nothing in the answers
 _KEPT = 64  # answers kept
 _QUIET_S = 5.0  # a recording that has not changed for so long is no longer being made
 
@@ -37,21 +44,34 @@ class Session:
         compare: Path | Recording | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.options = dict(options or {})
-        self.other = None if compare is None else Session(compare, options, progress=progress)
+        given = dict(options or {})
+        self._reading = {name: given.pop(name) for name in _READING if name in given}
+        self._first = given.pop("begin", None), given.pop("end", None)  # shown first, not all there is
+        self._running = {name: given.pop(name) for name in _RUNNING if name in given}
+        self.options = given
         self._source, self._progress = source, progress
-        self._recording = source if isinstance(source, Recording) else None
+        self._recording = select(source, **self._reading) if isinstance(source, Recording) else None
         self._lock = threading.RLock()
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._scratch = tempfile.TemporaryDirectory(prefix="wattribute-")
         self._before: tiles.Tiles | None = None  # other threads may still be reading them
         self._asked = self._changed = -math.inf
         self.revision = 0
-        if isinstance(source, Path) and time.time() - places.newest(source) < _QUIET_S and self._partial():
-            self._changed = time.monotonic()
-        self._print, self.tiles = self._open()
+        try:
+            if isinstance(source, Path) and time.time() - places.newest(source) < _QUIET_S and self._partial():
+                self._changed = time.monotonic()
+            self._print, self.tiles = self._open()
+            self.other = None if compare is None else Session(compare, options, progress=progress)
+        except BaseException:
+            self._scratch.cleanup()
+            raise
 
     # ---- tiles ----
+
+    @property
+    def _chosen(self) -> dict[str, Any]:
+        """What the tiles depend on besides the recording."""
+        return {**self.options, **self._reading}
 
     @property
     def live(self) -> bool:
@@ -60,17 +80,17 @@ class Session:
 
     def _partial(self) -> bool:
         """Whether the recording says of itself that its end is missing."""
-        return any(problem.kind == "partial" for problem in self.recording().problems)
+        return bool(_ends(self.recording()))
 
     def _open(self) -> tuple[str, tiles.Tiles]:
         """Tiles that fit the recording as it is now; those of a recording still being made are not kept."""
         if isinstance(self._source, Recording):
             print_ = ""
         else:
-            print_ = places.fingerprint(self._source, self.options)
+            print_ = places.fingerprint(self._source, self._chosen)
         where = Path(self._scratch.name) / f"tiles{self.revision}"
         if isinstance(self._source, Path) and not self.live:
-            where = places.folder(self._source, self.options)
+            where = places.folder(self._source, self._chosen)
         if tiles.fingerprint_of(where) != print_:
             self._build(where, print_)
         return print_, tiles.Tiles(where)
@@ -81,7 +101,7 @@ class Session:
             if isinstance(self._source, Recording) or time.monotonic() - self._asked < 1:
                 return
             self._asked = time.monotonic()
-            if places.fingerprint(self._source, self.options) == self._print:
+            if places.fingerprint(self._source, self._chosen) == self._print:
                 return
             self._changed = time.monotonic()
             self._recording = None
@@ -106,15 +126,17 @@ class Session:
         metered = energy.metered(recording, attribution, self.options)
         name = str(recording.metadata.get("source") or "") if isinstance(self._source, Recording) else str(self._source)
         known = facts(recording, metered, name)
-        labels = {device["key"]: device["label"] for device in known["devices"]}
-        known["table"] = _nothing(note) if attribution is None else answers.table(attribution, labels)
+        named = labels(known["devices"])
+        known["table"] = _nothing(note) if attribution is None else answers.table(attribution, named)
+        if self.live:
+            known["problems"] = [text for text in known["problems"] if text not in _ends(recording)]
         tiles.build(recording, metered, known, where, fingerprint, self._progress)
 
     def recording(self) -> Recording:
         with self._lock:
             if self._recording is None:
                 assert isinstance(self._source, Path)
-                self._recording = read(self._source)
+                self._recording = read(self._source, **self._reading)
             return self._recording
 
     def close(self) -> None:
@@ -151,8 +173,17 @@ class Session:
             "length_ticks": self.tiles.length,
             "revision": self.revision,
             "live": self.live,
-            "comparing": self.other is not None,
+            "start": self._start(),
         }
+
+    def _start(self) -> str:
+        """The hash of a page that was opened without one: the stretch of time that was asked for."""
+        clock = self.recording().clock if any(self._first) else Clock()
+        a, b = (moment(text, clock) for text in self._first)
+        if a is None and b is None:
+            return ""
+        a, b = max(0, a or 0), min(self.tiles.length, self.tiles.length if b is None else b)
+        return f"v={a},{b}&b={a},{b}"
 
     def status(self) -> dict[str, Any]:
         self._refresh()
@@ -181,18 +212,21 @@ class Session:
             self._kept.move_to_end(key)
             return self._kept[key]
 
-    def attribution(self, by: tuple[str, ...], range_: tuple[int, int] | None) -> Attribution:
+    def attribution(self, by: tuple[str, ...], range_: tuple[int, int] | None, **more: Any) -> Attribution:
         """``attribute`` of a stretch of time, as the command line's --from and --to would."""
-        per_s = self.recording().clock.ticks_per_s
-        begin, end = (None, None) if range_ is None else (range_[0] / per_s, range_[1] / per_s)
-        found = attribute(self.recording(), **{**self.options, "by": by, "begin": begin, "end": end})
+        recording, asked = self.recording(), {**self.options, **self._running, "by": by, **more}
+        if range_ is not None:
+            per_s = recording.clock.ticks_per_s
+            recording = replace(recording, spans=Window(recording.spans, self.tiles.lanes, *range_))
+            asked |= {"begin": range_[0] / per_s, "end": range_[1] / per_s}
+        found = attribute(recording, **asked)
         if "measured_j" not in found.devices.columns:
             raise OptionError("the page shows energy: choose a metric in joules or watts")
         return found
 
     @property
     def _labels(self) -> dict[str, str]:
-        return {device["key"]: device["label"] for device in self.tiles.facts["devices"]}
+        return labels(self.tiles.facts["devices"])
 
     def table(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
         """Books and frames; those of the whole recording were made with the tiles."""
@@ -201,11 +235,24 @@ class Session:
         return self._of(_BY_FRAME, range_, _nothing, lambda found: answers.table(found, self._labels))
 
     def flame(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
-        return self._of(
-            ("device", "path"),
-            range_,
-            lambda note: {"groups": [], "note": note},
-            lambda found: answers.flame(found, self._labels),
+        """Call paths per device; where kernels hold the joules, also the host's paths, in a view of their own."""
+
+        def shape(found: Attribution) -> dict[str, Any]:
+            shown = [found]
+            if self.hosts_too():
+                with contextlib.suppress(NoDataError):
+                    shown.append(self.attribution(("device", "path"), range_, of="host"))
+            return answers.flame(shown, self._labels)
+
+        return self._of(("device", "path"), range_, lambda note: {"groups": [], "note": note}, shape)
+
+    def hosts_too(self) -> bool:
+        """Whether the host's call stacks say more than the attribution shown: it is of kernels, by default."""
+        known = self.tiles.facts
+        return (
+            "of" not in self.options
+            and any(device["of"] == "kernels" for device in known["devices"])
+            and any(lane["kind"] == "cpu" for lane in known["lanes"])
         )
 
     def heat(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
@@ -251,6 +298,11 @@ class Session:
             "devices": known["devices"],
             "power": self.tiles.whole_power(256),
         }
+
+
+def _ends(recording: Recording) -> list[str]:
+    """What a recording still being made says about its missing end: no news while one watches."""
+    return [problem.message for problem in recording.problems if problem.kind == "partial"]
 
 
 def _nothing(note: str) -> dict[str, Any]:

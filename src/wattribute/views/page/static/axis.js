@@ -31,7 +31,7 @@ export class Axis {
       if (x < GUTTER) continue;
       context.moveTo(x, 0);
       context.lineTo(x, height);
-      context.fillText(moment(seconds, step), x + 4, 8);
+      context.fillText(moment(seconds, step, to), x + 4, 8);
     }
     context.stroke();
   }

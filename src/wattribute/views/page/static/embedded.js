@@ -14,6 +14,8 @@ function bytes(text) {
 const floats = (text) => new Float64Array(bytes(text));
 const curveOf = (packed) => ({ ...packed, ...Object.fromEntries(["times", "values", "edges", "low", "high", "from", "to"].map((name) => [name, packed[name] === null ? null : floats(packed[name])])) });
 
+const usesOf = (packed) => new Map(Object.entries(packed ?? {}).map(([lane, uses]) => [Number(lane), uses.map((use) => ({ ...curveOf(use), keep: new Uint8Array(bytes(use.keep)) }))]));
+
 export class EmbeddedSource {
   constructor(data) {
     this.data = data;
@@ -22,7 +24,8 @@ export class EmbeddedSource {
     this.watts = unpack(bytes(data.power));
     this.parts = new Map(this.drawn.parts.map((part) => [part.lane, part]));
     this.burned = (data.burned ?? []).map(curveOf);
-    this.uses = new Map(Object.entries(data.uses ?? {}).map(([lane, uses]) => [Number(lane), uses.map((use) => ({ ...curveOf(use), keep: new Uint8Array(bytes(use.keep)) }))]));
+    this.uses = usesOf(data.uses);
+    this.hosted = usesOf(data.hosted?.uses);
   }
 
   get exact() { return Boolean(this.data.exact); }
@@ -66,8 +69,8 @@ export class EmbeddedSource {
   }
 
   /** All spans of the range that received energy, with their lane and the book they belong to. */
-  each(range, visit) {
-    for (const [lane, uses] of this.uses) for (const use of uses) walk(this.parts.get(lane), use, range[0], range[1], (span) => visit(span, this.data.facts.devices[use.device], lane));
+  each(range, visit, allUses = this.uses, devices = this.data.facts.devices) {
+    for (const [lane, uses] of allUses) for (const use of uses) walk(this.parts.get(lane), use, range[0], range[1], (span) => visit(span, devices[use.device], lane));
   }
 
   books(range, given) {
@@ -110,7 +113,7 @@ export class EmbeddedSource {
       let self = 0;
       row.at.forEach((bin, i) => { if (bin >= first && bin < last) self += row.self_j[i]; });
       given.set(row.key, (given.get(row.key) ?? 0) + self);
-      return { key: row.key, label: row.label, frame: row.frame, self_j: self, total_j: null, self_ns: null, power_w: null, calls: 0, self_low_j: null, self_high_j: null };
+      return { key: row.key, label: row.label, frame: row.frame, self_j: self, total_j: null, self_ns: null, power_w: null, calls: null, self_low_j: null, self_high_j: null };
     }).filter((row) => row.self_j > 0);
     const edges = [first * bins.ticks, last * bins.ticks];
     const seconds = edges.map((t) => (t / this.data.facts.clock.ticks_per_s).toFixed(3));
@@ -121,10 +124,9 @@ export class EmbeddedSource {
     if (!range || !this.exact) return range ? { ...this.data.flame, note: "the whole recording: brushed flame graphs need wattribute view" } : this.data.flame;
     const { frames } = this.data.facts;
     const groups = new Map();
-    this.each(range, (span, book) => {
-      const tree = groups.get(book.key) ?? { label: `${book.label} · ${book.of}`, root: { name: "all", self: 0, total: 0, below: new Map() } };
-      groups.set(book.key, tree);
-      let at = tree.root;
+    const grow = (label, span) => {
+      if (!groups.has(label)) groups.set(label, { name: "all", self: 0, total: 0, below: new Map() });
+      let at = groups.get(label);
       at.total += span.self;
       for (const frame of span.path) {
         if (!at.below.has(frame)) at.below.set(frame, { name: frames[frame].name, self: 0, total: 0, below: new Map() });
@@ -132,8 +134,16 @@ export class EmbeddedSource {
         at.total += span.self;
       }
       at.self += span.self;
-    });
-    return { groups: [...groups.values()].map((tree) => ({ label: tree.label, nodes: flatten(tree.root) })) };
+    };
+    for (const [uses, devices] of [[this.uses, this.data.facts.devices], [this.hosted, this.data.hosted?.devices ?? []]]) {
+      const added = (of) => devices.filter((book) => book.added && book.of === of).length;
+      this.each(range, (span, book) => {
+        grow(`${book.label} · ${book.of}`, span);
+        if (book.added && added(book.of) > 1) grow(`all devices · ${book.of}`, span);
+      }, uses, devices);
+    }
+    const found = [...groups].filter(([, root]) => root.total > 0).map(([label, root]) => ({ label, nodes: flatten(root) }));
+    return { groups: found.sort((a, b) => b.nodes[0][3] - a.nodes[0][3]) };
   }
 
   async heat(range) {

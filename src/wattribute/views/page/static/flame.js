@@ -10,8 +10,9 @@ export class Flame {
   }
 
   async load(range) {
+    const chosen = this.data?.groups[this.group]?.label; // the same device stays chosen when the range changes
     this.data = await this.app.source.flame(range);
-    this.group = Math.min(this.group, Math.max(0, this.data.groups.length - 1));
+    this.group = Math.max(0, this.data.groups.findIndex((group) => group.label === chosen));
     this.root = 0;
   }
 

@@ -119,9 +119,9 @@ export function ticksOf(from, to, width) {
   return { step, at: out };
 }
 
-/** A moment on the time axis, with as many digits as the step needs. */
-export function moment(seconds, step) {
-  const unit = step >= 1 ? ["s", 1] : step >= 1e-3 ? ["ms", 1e3] : step >= 1e-6 ? ["µs", 1e6] : ["ns", 1e9];
+/** A moment on a time axis that ends at `last`, with as many digits as the step needs. */
+export function moment(seconds, step, last) {
+  const unit = last >= 1 ? ["s", 1] : last >= 1e-3 ? ["ms", 1e3] : last >= 1e-6 ? ["µs", 1e6] : ["ns", 1e9];
   const places = Math.max(0, -Math.floor(Math.log10(step * unit[1]) + 1e-9));
   return `${(seconds * unit[1]).toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places })} ${unit[0]}`;
 }

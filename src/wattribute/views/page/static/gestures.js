@@ -11,10 +11,11 @@ export const KEYS = [
   ["0", "everything"], ["Esc", "clear brush, search and marks"], ["?", "this help"],
 ];
 
-export function showKeys(dialog) {
+export function showKeys(dialog, kinds) {
   const table = el("table");
   for (const [key, what] of KEYS) table.append(el("tr", {}, el("td", { class: "name" }, el("kbd", { text: key })), el("td", { class: "name", text: what })));
-  dialog.replaceChildren(el("h2", { text: "Keys" }), table, el("form", { method: "dialog" }, el("button", { text: "close" })));
+  const legend = el("p", {}, ...Object.values(kinds).flatMap((kind) => [el("span", { class: "chip", style: { background: kind.colour } }), document.createTextNode(`${kind.label}  `)]));
+  dialog.replaceChildren(el("h2", { text: "Keys and colours" }), table, legend, el("form", { method: "dialog" }, el("button", { text: "close" })));
   dialog.showModal();
 }
 
@@ -130,7 +131,7 @@ export class Gestures {
       m: () => { view.marks.push(Math.round(middle)); view.changed("look"); },
       c: () => { view.colour = view.colour === "kind" ? "power" : "kind"; app.lanes.image = null; view.changed("look"); },
       e: () => { view.tall = !(view.tall ?? app.facts.lanes.length <= 24); app.lanes.layout(); view.changed("time"); },
-      t: () => app.toggleTheme(), "?": () => showKeys(app.dialog),
+      t: () => app.toggleTheme(), "?": () => showKeys(app.dialog, app.facts.kinds),
       0: () => view.show(0, view.length),
       Escape: () => { view.marks = []; app.setSearch(""); view.select(null); },
       ...Object.fromEntries(app.tabs.map((tab, i) => [String(i + 1), () => app.openTab(tab.name)])),

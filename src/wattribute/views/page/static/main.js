@@ -41,7 +41,7 @@ class App {
     this.searchBox.addEventListener("input", () => this.setSearch(this.searchBox.value));
     this.searchBox.addEventListener("keydown", (event) => { if (event.key === "Enter") this.next(); });
     $("theme").addEventListener("click", () => this.toggleTheme());
-    $("help").addEventListener("click", () => showKeys(this.dialog));
+    $("help").addEventListener("click", () => showKeys(this.dialog, this.facts.kinds));
     this.divider($("tabs"), $("panel"));
     $("follow").addEventListener("click", () => this.setFollow(!this.following));
   }
@@ -74,6 +74,7 @@ class App {
   }
 
   start() {
+    if (!location.hash && this.facts.start) history.replaceState(null, "", `#${this.facts.start}`);
     this.view.load();
     if (!location.hash) this.react("all");
     requestAnimationFrame(() => this.react("time"));

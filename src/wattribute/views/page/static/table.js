@@ -62,8 +62,11 @@ export class Table {
       el("button", { text: label + (this.sort === key ? (this.down ? " ▾" : " ▴") : ""), on: { click: () => this.by(key) } }))), el("th"));
     const body = el("tbody");
     for (const row of shown.slice(0, 500)) body.append(this.row(row, most));
-    const sum = shown.reduce((total, row) => total + row.self_j, 0);
-    const foot = el("tr", {}, el("td", { class: "name", text: `${count(shown.length)} rows${shown.length > 500 ? ", 500 shown" : ""}` }), el("td"),
+    const books = new Map(this.data.devices.map((book) => [book.key, book]));
+    const counted = shown.filter((row) => this.device || books.get(row.key).added);
+    const sum = counted.reduce((total, row) => total + row.self_j, 0);
+    const left = counted.length < shown.length ? "; without devices that others contain" : "";
+    const foot = el("tr", {}, el("td", { class: "name", text: `${count(shown.length)} rows${shown.length > 500 ? ", 500 shown" : ""}${left}` }), el("td"),
       el("td", { id: "sum", text: si(sum, "J"), "data-j": sum, title: `${sum} J` }), ...Array.from({ length: 6 }, () => el("td")));
     return el("div", {}, this.tools(), el("table", { class: "frames" }, el("thead", {}, head), body, el("tfoot", {}, foot)));
   }
@@ -75,8 +78,8 @@ export class Table {
       el("td", { class: "name", title: row.frame }, el("span", { class: "chip", style: { background: kind.colour } }), document.createTextNode(this.app.labelOf(row.frame))),
       el("td", { class: "name", text: row.label }),
       el("td", { text: bounds, title: `${row.self_j} J`, "data-j": row.self_j }), el("td", { text: si(row.total_j, "J"), title: `${row.total_j} J` }),
-      el("td", { text: percent(row.share, 1) }), el("td", { text: si(row.self_ns / 1e9, "s") }),
-      el("td", { text: si(row.power_w, "W") }), el("td", { text: count(row.calls) }),
+      el("td", { text: percent(row.share, 1) }), el("td", { text: si(row.self_ns === null ? null : row.self_ns / 1e9, "s") }),
+      el("td", { text: si(row.power_w, "W") }), el("td", { text: row.calls === null ? "–" : count(row.calls) }),
       el("td", { class: "bars" }, el("span", { class: "bar" }, el("i", { style: { width: `${most ? (100 * row.self_j) / most : 0}%`, background: kind.colour } }))));
   }
 
@@ -95,7 +98,7 @@ export class Table {
 
 export function bar(book) {
   const share = (part) => `${book.measured_j > 0 ? (100 * Math.max(0, part)) / book.measured_j : 0}%`;
-  return el("span", { class: "bar", title: "attributed, then idle" }, el("i", { class: book.of === "host" ? "host" : null, style: { width: share(book.attributed_j) } }), el("i", { class: "idle", style: { width: share(book.idle_j) } }));
+  return el("span", { class: "bar", title: "attributed, then idle" }, el("i", { class: `${book.of === "host" ? "host" : ""}${book.estimated ? " estimated" : ""}`, style: { width: share(book.attributed_j) } }), el("i", { class: "idle", style: { width: share(book.idle_j) } }));
 }
 
 export function problems(list) {

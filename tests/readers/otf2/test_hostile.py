@@ -364,6 +364,12 @@ def test_no_permission_as_another_user(archive):
         assert as_nobody(missing_of, folder).endswith("traces.def: cannot be read: Permission denied")
         (folder / "traces.otf2").chmod(0)
         assert as_nobody(missing_of, folder).endswith("traces.otf2: cannot be read: Permission denied")
+        for mode in (0o000, 0o444, 0o711):  # closed, listed but not entered, entered but not listed
+            folder.chmod(mode)
+            assert "cannot be read" in as_nobody(missing_of, folder), oct(mode)
+        folder.chmod(0o755)
+        Path(place).chmod(0o700)
+        assert "cannot be read" in as_nobody(missing_of, folder)
 
 
 def missing_of(folder):

@@ -25,10 +25,9 @@ from .tables import Model
 _VALUES = {0: "accumulated", 1: "absolute", 2: "relative"}
 _TIMINGS = {0: "start", 1: "point", 2: "last", 3: "next"}
 _KINDS = {0: "counter", 1: "gauge", 2: "delta"}
-_TYPES = {1: "uint8", 2: "uint16", 3: "uint32", 4: "uint64", 5: "int8", 6: "int16", 7: "int32", 8: "int64"} | {
-    9: "float",
-    10: "double",
-}
+_TYPES = dict(
+    enumerate(["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float", "double"], 1)
+)
 _SCOPES = ("location", "location group", "system tree node", "group")
 _LOCATION, _GROUP, _NODE = 0, 1, 2
 _SYNCHRONOUS = (0, 1)
@@ -115,16 +114,20 @@ def _recorders(definitions: Definitions, chosen: set[int]) -> frozenset[int] | N
     return frozenset(recorders)
 
 
-def concerns(metrics: Metrics, model: Model, recorder: int, processes: set[int], hosts: set[int]) -> bool:
-    """Whether what a METRIC location records applies to one of these processes (rows), or to one of these nodes."""
+def concerns(metrics: Metrics, model: Model, recorder: int, processes: set[int], nodes: set[int]) -> bool:
+    """Whether what a METRIC location records applies to one of these processes, or to one of these nodes (rows)."""
+    process = model.locations.process
+    if int(process[recorder]) in processes:
+        return True
     for one in metrics.by_recorder.get(int(model.locations.id[recorder]), ()):
         if one.scope_type == _GROUP and model.process_row.get(one.scope) in processes:
             return True
-        if one.scope_type == _LOCATION and one.scope in model.location_row:
-            return int(model.locations.process[model.location_row[one.scope]]) in processes
-        if one.scope_type == _NODE and model.node_row.get(one.scope) in hosts:
+        if one.scope_type == _NODE and model.node_row.get(one.scope) in nodes:
             return True
-    return int(model.locations.process[recorder]) in processes
+        at = model.location_row.get(one.scope, -1) if one.scope_type == _LOCATION else -1
+        if at >= 0 and int(process[at]) in processes:
+            return True
+    return False
 
 
 def signals(

@@ -35,6 +35,16 @@ static inline void close_span(struct sink *sink, int64_t time)
     sink->start->length = sink->end->length = n + 1;
 }
 
+static inline int leaf_span(struct sink *sink, int32_t frame, int64_t start, int64_t end)
+{
+    if (sink->depth)
+        return WAT_OK;
+    int code = open_span(sink, frame, 0, start);
+    if (!code)
+        close_span(sink, end);
+    return code;
+}
+
 static int on_metric(struct sink *sink, const struct event *event)
 {
     (void)sink, (void)event;

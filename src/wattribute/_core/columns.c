@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGES_FROM = 1 << 20, HUGE_FROM = 8 << 20 };
+enum { PAGES_FROM = 1 << 20, HUGE = 2 << 20 };
 
 static int64_t rounded(int64_t bytes)
 {
@@ -13,15 +13,35 @@ static int64_t rounded(int64_t bytes)
 }
 
 #ifdef __linux__
+/* New pages; where huge ones fit, they begin at a multiple of their size. */
 static void *pages(int64_t bytes)
 {
-    void *data = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return data == MAP_FAILED ? NULL : data;
+    size_t more = bytes >= HUGE ? HUGE : 0, size = (size_t)bytes;
+    char *data = mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED)
+        return NULL;
+    if (more) {
+        size_t skip = -(uintptr_t)data & (HUGE - 1);
+        if (skip)
+            munmap(data, skip);
+        if (more - skip)
+            munmap(data + skip + size, more - skip);
+        data += skip;
+    }
+    return data;
 }
 
 static void *resized_pages(void *data, int64_t old, int64_t bytes)
 {
-    void *moved = mremap(data, (size_t)old, (size_t)bytes, MREMAP_MAYMOVE);
+    int how = 0;
+    void *to = NULL;
+    if (bytes > old) { /* into a place where huge pages fit again */
+        to = pages(bytes);
+        if (!to)
+            return NULL;
+        how = MREMAP_MAYMOVE | MREMAP_FIXED;
+    }
+    void *moved = mremap(data, (size_t)old, (size_t)bytes, how, to);
     return moved == MAP_FAILED ? NULL : moved;
 }
 #endif
@@ -36,6 +56,12 @@ void wat_free(void *data, int64_t bytes)
 #endif
     (void)bytes;
     free(data);
+}
+
+int64_t column_more(int64_t bytes)
+{
+    bytes += bytes / 2;
+    return bytes < HUGE ? bytes : (bytes + HUGE - 1) & ~(int64_t)(HUGE - 1); /* so that a huge page can be the last */
 }
 
 int column_resize(struct wat_column *column, int64_t bytes)
@@ -59,7 +85,7 @@ int column_resize(struct wat_column *column, int64_t bytes)
     if (bytes < PAGES_FROM && bytes > column->bytes)
         memset((char *)data + column->bytes, 0, (size_t)(bytes - column->bytes));
 #ifdef __linux__
-    if (bytes >= HUGE_FROM)
+    if (bytes >= HUGE)
         madvise(data, (size_t)bytes, MADV_HUGEPAGE);
 #endif
     column->data = data;
@@ -69,7 +95,7 @@ int column_resize(struct wat_column *column, int64_t bytes)
 
 int column_grow(struct wat_column *column, size_t element)
 {
-    return column_resize(column, column->bytes + column->bytes / 2 + 64 * (int64_t)element);
+    return column_resize(column, column_more(column->bytes + 64 * (int64_t)element));
 }
 
 void column_trim(struct wat_column *column, size_t element)

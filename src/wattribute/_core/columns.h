@@ -8,7 +8,10 @@
 /* Make room for `bytes` bytes; what is new is zero. Returns WAT_OK or WAT_MEMORY (the column is as before). */
 int column_resize(struct wat_column *column, int64_t bytes);
 
-/* Make room for at least one more element, growing by half. */
+/* A good size for a column that has outgrown so many bytes: half as much again. */
+int64_t column_more(int64_t bytes);
+
+/* Make room for at least one more element. */
 int column_grow(struct wat_column *column, size_t element);
 
 /* Give back what is not used. */

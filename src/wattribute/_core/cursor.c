@@ -59,7 +59,7 @@ static void seek_value(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
     if (j == n)
         c->y0 = y[n - 1];
     else if (j) {
-        c->slope = (y[j] - y[j - 1]) / (double)(int64_t)((uint64_t)x[j] - (uint64_t)x[j - 1]);
+        c->slope = (y[j] - y[j - 1]) / (double)(x[j] - x[j - 1]);
         c->x0 = x[j - 1], c->y0 = y[j - 1];
     }
 }
@@ -69,14 +69,14 @@ static void seek_piece(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
     const int64_t *start = c->curve->piece_start, *end = c->curve->piece_end;
     int64_t n = c->curve->pieces, k = c->piece = hunt(start, n, c->piece, t);
     int64_t next = k < n ? start[k] - 1 : INT64_MAX;
-    c->covering = 0, c->covered_from = t, c->covered_base = c->before[k];
+    c->outside = -1, c->uncovered_base = -c->before[k];
     if (!k)
         narrow(low, high, INT64_MIN, next);
     else if (t >= end[k - 1])
         narrow(low, high, end[k - 1], next);
     else {
         narrow(low, high, start[k - 1], end[k - 1] - 1);
-        c->covering = 1, c->covered_from = start[k - 1], c->covered_base = c->before[k - 1];
+        c->outside = 0, c->uncovered_base = start[k - 1] - c->before[k - 1];
     }
 }
 
@@ -84,12 +84,12 @@ static void seek_piece(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
 static void seek_windows(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
 {
     const int64_t *edges = c->curve->edges, latency = c->curve->latency, n = c->curve->windows;
-    int64_t opened = hunt(edges, n, c->opened, saturating_add(t, latency - 1));
-    int64_t closed = hunt(edges + 1, n, c->closed, t);
+    int64_t opened = hunt(edges, n, c->windows.opened, saturating_add(t, latency - 1));
+    int64_t closed = hunt(edges + 1, n, c->windows.closed, t);
     narrow(low, high, opened ? saturating_add(edges[opened - 1], 1 - latency) : INT64_MIN,
            opened < n ? saturating_add(edges[opened], -latency) : INT64_MAX);
     narrow(low, high, closed ? edges[closed] : INT64_MIN, closed < n ? edges[closed + 1] - 1 : INT64_MAX);
-    c->opened = (int32_t)opened, c->closed = (int32_t)closed;
+    c->windows = (struct windows){(int32_t)opened, (int32_t)closed};
 }
 
 void cursor_seek(struct cursor *c, int64_t t)

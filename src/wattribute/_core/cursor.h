@@ -1,10 +1,15 @@
-/* A curve read at one moment after the other: its value, the time it covers, and the windows of its bounds.
+/* A curve read at one moment after the other: its value, the time it does not cover, and the windows of its bounds.
  * Between two steps of any of these all is linear or constant, so a cursor keeps the stretch it stands in and looks
  * further only when a moment falls outside. reference.py (evaluate, _covered, _windows) says the same in NumPy. */
 #ifndef WAT_CURSOR_H
 #define WAT_CURSOR_H
 
 #include "wattribute.h"
+
+/* How many windows open before a moment, and how many close at it or before. */
+struct windows {
+    int32_t opened, closed;
+};
 
 struct cursor {
     const struct wat_curve *curve;
@@ -14,13 +19,12 @@ struct cursor {
     int64_t from;
     uint64_t width;
     double slope, y0;
-    int64_t x0, covered_base, covered_from, covering;
+    int64_t x0, uncovered_base, outside; /* outside: 0 inside a piece, else all ones */
     int64_t knot, piece;
     /* at the last moment */
     double value;
-    int64_t covered;
-    int32_t opened, closed;                /* windows that open before it, that close at it or before */
-    int32_t opened_earlier, closed_earlier; /* the same at the moment before */
+    int64_t uncovered; /* ticks outside the pieces since some beginning: constant as long as the curve covers */
+    struct windows windows;
 };
 
 int cursor_open(struct cursor *cursor, const struct wat_curve *curve);
@@ -31,13 +35,10 @@ void cursor_seek(struct cursor *cursor, int64_t time);
 
 static inline void cursor_move(struct cursor *cursor, int64_t time)
 {
-    cursor->opened_earlier = cursor->opened;
-    cursor->closed_earlier = cursor->closed;
     if (__builtin_expect((uint64_t)time - (uint64_t)cursor->from > cursor->width, 0))
         cursor_seek(cursor, time);
-    cursor->value = cursor->slope * (double)(int64_t)((uint64_t)time - (uint64_t)cursor->x0) + cursor->y0;
-    uint64_t inside = (uint64_t)time - (uint64_t)cursor->covered_from;
-    cursor->covered = (int64_t)((uint64_t)cursor->covered_base + (inside & (uint64_t)-cursor->covering));
+    cursor->value = cursor->slope * (double)(time - cursor->x0) + cursor->y0;
+    cursor->uncovered = cursor->uncovered_base + (time & cursor->outside);
 }
 
 #endif

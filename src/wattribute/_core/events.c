@@ -28,6 +28,12 @@ static inline int on_leave(struct sink *sink, uint32_t local_id, int64_t time)
     return add(sink, time, LEAVE, map_id(&sink->local->maps[REGION_MAP], local_id));
 }
 
+static inline int on_leaf(struct sink *sink, uint32_t local_id, int64_t start, int64_t end)
+{
+    int code = on_enter(sink, local_id, start);
+    return code ? code : on_leave(sink, local_id, end);
+}
+
 static int on_event(struct sink *sink, const struct event *event)
 {
     int metric = event->kind == METRIC;

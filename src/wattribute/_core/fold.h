@@ -1,201 +1,178 @@
-/* Spans rolled up against curves as they open and close, in one pass and without being kept. reference.py (fold) says
+/* Spans rolled up against one curve as they open and close, in one pass and without being kept. reference.py (fold) says
  * what each sum means and in which order it is added up; the sums here have the same bits. */
 #ifndef WAT_FOLD_H
 #define WAT_FOLD_H
 
+#include "columns.h"
 #include "cursor.h"
-#include "paths.h"
 
-/* one row of the result; `run_end`s are where its last stretch of time ends so far */
+/* one row of the result */
 struct row {
-    int64_t calls, self_ticks, total_ticks, open;
-    int64_t self_run_end, total_run_end;
-};
-
-/* … against one curve */
-struct part {
+    int64_t calls, open; /* open: how many of its spans are open now */
+    int64_t self_ticks, total_ticks, self_uncovered, total_uncovered;
     double self_value, total_value;
-    int64_t self_covered, total_covered;
 };
 
-/* … its bounds: the sums so far, and the windows around the run that is not added yet */
-struct bound {
+/* a bound of a row: the sums so far, and the run of time that is not added yet */
+struct run {
     double low, high;
-    int32_t opened_at_start, closed_at_start, opened_at_end, closed_at_end, next;
+    int64_t end;
+    int32_t covered, touched; /* the first windows that it can cover, and touch as the first of the row's runs */
+    struct windows at_end;
 };
 
 struct bounds {
-    struct bound self, total;
+    struct run self, total;
 };
 
 struct open_span {
-    int64_t row, start, children_ticks;
-};
-
-struct open_part {
-    double value, children_value;
-    int64_t covered, children_covered;
-    int32_t opened, closed;
+    int64_t row, start;
+    double value; /* value, uncovered, windows: the curve at the start */
+    int64_t uncovered;
+    struct windows windows;
+    int64_t children_ticks, children_uncovered;
+    double children_value;
 };
 
 struct fold {
-    const struct wat_keys *keys;
-    int64_t curves;
-    int bounded;
-    struct cursor *cursors;
-    struct paths paths;
-    int64_t rows_room;
-    struct wat_column rows, parts, bounds; /* struct row; struct part and struct bounds per (row, curve) */
-    int64_t depth, depth_room;
-    struct open_span *open;      /* by depth */
-    struct open_part *open_parts; /* by (depth, curve) */
-    int64_t now;
+    struct cursor cursor;
+    int64_t now; /* of the last event */
+    int64_t depth, depth_room, rows_room;
+    struct row *rows;
+    struct bounds *bounds;  /* by row; NULL: the curve has none */
+    struct open_span *open; /* by depth */
+    struct wat_column row_memory, bound_memory;
 };
 
-int fold_begin(struct fold *fold, const struct wat_curve *curves, int64_t count, const struct wat_keys *keys);
+int fold_begin(struct fold *fold, const struct wat_curve *curve, int64_t rows);
 int fold_more_rows(struct fold *fold, int64_t rows);
 int fold_more_depth(struct fold *fold);
-
-/* Hand the results over and free the rest. */
-int fold_end(struct fold *fold, struct wat_fold *out);
 void fold_free(struct fold *fold);
 
-/* Add the run that is under way to the sums. */
-static inline void run_add(struct bound *b, const struct cursor *c)
+static inline int32_t later(int32_t a, int32_t b)
 {
-    if (b->closed_at_end > b->opened_at_start)
-        b->low += c->low[b->closed_at_end] - c->low[b->opened_at_start];
-    int32_t first = b->closed_at_start > b->next ? b->closed_at_start : b->next;
-    if (b->opened_at_end > first)
-        b->high += c->high[b->opened_at_end] - c->high[first];
-    b->next = b->opened_at_end;
+    return a > b ? a : b;
 }
 
-static inline void fold_move(struct fold *fold, int64_t time)
+/* Add the run that is under way to the sums. Runs are mostly shorter than windows, but whether one touches a window that
+ * counts is nothing a processor can foresee: no branch there. */
+static inline void run_add(struct run *run, const struct cursor *c)
 {
-    for (int64_t c = 0; c < fold->curves; c++)
-        cursor_move(&fold->cursors[c], time);
+    if (__builtin_expect(run->at_end.closed > run->covered, 0))
+        run->low += c->low[run->at_end.closed] - c->low[run->covered];
+    run->high += c->high[later(run->at_end.opened, run->touched)] - c->high[run->touched];
 }
 
-/* The innermost span's row held the time since the last event. */
-static inline void fold_self_run(struct fold *fold, int64_t row, int64_t time)
+/* The row held the time from `start` to `now`; it touches the run under way or begins another. */
+static inline void run_extend(struct run *run, const struct cursor *c, int64_t start, struct windows at_start, int64_t now)
 {
-    struct row *r = &COLUMN(fold->rows, struct row)[row];
-    int64_t since = fold->now;
-    if (time <= since)
-        return;
-    struct bounds *bounds = &COLUMN(fold->bounds, struct bounds)[row * fold->curves];
-    int touches = since <= r->self_run_end;
-    r->self_run_end = time;
-    for (int64_t i = 0; i < fold->curves; i++) {
-        const struct cursor *c = &fold->cursors[i];
-        struct bound *b = &bounds[i].self;
-        if (!c->low)
-            continue;
-        if (!touches) {
-            run_add(b, c);
-            b->opened_at_start = c->opened_earlier, b->closed_at_start = c->closed_earlier;
-        }
-        b->opened_at_end = c->opened, b->closed_at_end = c->closed;
+    if (start > run->end) {
+        run_add(run, c);
+        run->covered = at_start.opened;
+        run->touched = later(at_start.closed, run->at_end.opened);
+    }
+    run->end = now;
+    run->at_end = c->windows;
+}
+
+/* Time goes on to this moment; with bounds, what passed belongs to the innermost span's row. `bounded` is a constant
+ * where it is known, so that the rest is not even compiled. */
+static inline __attribute__((always_inline)) void fold_pass(struct fold *fold, int64_t time, int bounded)
+{
+    struct cursor *c = &fold->cursor;
+    struct windows before = c->windows;
+    cursor_move(c, time);
+    if (bounded) {
+        if (fold->depth && time > fold->now)
+            run_extend(&fold->bounds[fold->open[fold->depth - 1].row].self, c, fold->now, before, time);
+        fold->now = time;
     }
 }
 
-static inline void fold_total_run(struct fold *fold, const struct open_span *span, const struct open_part *at_start,
-                                  int64_t time)
+/* A span of that row, for which there is room, opens. */
+static inline __attribute__((always_inline)) int fold_open(struct fold *fold, int64_t row, int resumed, int64_t time,
+                                                           int bounded)
 {
-    struct row *r = &COLUMN(fold->rows, struct row)[span->row];
-    if (time <= span->start)
-        return;
-    struct bounds *bounds = &COLUMN(fold->bounds, struct bounds)[span->row * fold->curves];
-    int touches = span->start <= r->total_run_end;
-    r->total_run_end = time;
-    for (int64_t i = 0; i < fold->curves; i++) {
-        const struct cursor *c = &fold->cursors[i];
-        struct bound *b = &bounds[i].total;
-        if (!c->low)
-            continue;
-        if (!touches) {
-            run_add(b, c);
-            b->opened_at_start = at_start[i].opened, b->closed_at_start = at_start[i].closed;
-        }
-        b->opened_at_end = c->opened, b->closed_at_end = c->closed;
-    }
-}
-
-/* The row of a frame, −1: it does not count. */
-static inline int64_t fold_row_of_frame(const struct wat_keys *keys, int64_t frame)
-{
-    int64_t row = frame >= 0 && frame < keys->frames ? keys->row[frame] : -1;
-    return row < keys->rows ? row : -1;
-}
-
-/* A span of a frame that counts opens. */
-static inline int fold_open(struct fold *fold, int32_t frame, int resumed, int64_t time)
-{
-    int64_t depth = fold->depth, row;
-    fold_move(fold, time);
-    if (fold->bounded && depth)
-        fold_self_run(fold, fold->open[depth - 1].row, time);
-    fold->now = time;
-    if (__builtin_expect(depth == fold->depth_room, 0) && fold_more_depth(fold))
+    fold_pass(fold, time, bounded);
+    if (__builtin_expect(fold->depth == fold->depth_room, 0) && fold_more_depth(fold))
         return WAT_MEMORY;
-    if (fold->keys->by_path) {
-        row = path_of(&fold->paths, depth ? fold->open[depth - 1].row : -1, frame);
-        if (row < 0 || (row >= fold->rows_room && fold_more_rows(fold, row + row / 2 + 64)))
-            return WAT_MEMORY;
-    } else {
-        row = fold->keys->row[frame];
-    }
-    struct row *r = &COLUMN(fold->rows, struct row)[row];
-    r->calls += !resumed;
-    r->open++;
-    fold->open[depth] = (struct open_span){row, time, 0};
-    struct open_part *parts = &fold->open_parts[depth * fold->curves];
-    for (int64_t i = 0; i < fold->curves; i++) {
-        const struct cursor *c = &fold->cursors[i];
-        parts[i] = (struct open_part){c->value, 0, c->covered, 0, c->opened, c->closed};
-    }
-    fold->depth++;
+    const struct cursor *c = &fold->cursor;
+    struct open_span *span = &fold->open[fold->depth++];
+    fold->rows[row].calls += !resumed;
+    fold->rows[row].open++;
+    *span = (struct open_span){.row = row, .start = time, .value = c->value, .uncovered = c->uncovered};
+    if (bounded)
+        span->windows = c->windows;
     return WAT_OK;
 }
 
-/* The span opened last closes. */
-static inline void fold_close(struct fold *fold, int64_t time)
+/* Time that the curve does not cover passed inside a span; `caller` is its caller's entry, NULL if it has none. */
+static inline void fold_uncovered(struct row *row, int64_t ticks, int64_t children, struct open_span *caller)
 {
-    int64_t depth = fold->depth - 1;
-    struct open_span *span = &fold->open[depth];
-    struct open_part *parts = &fold->open_parts[depth * fold->curves];
-    struct open_part *above = depth ? parts - fold->curves : NULL;
-    struct row *r = &COLUMN(fold->rows, struct row)[span->row];
-    struct part *sums = &COLUMN(fold->parts, struct part)[span->row * fold->curves];
-    int outermost = !--r->open;
-    int64_t ticks = (int64_t)((uint64_t)time - (uint64_t)span->start);
-    fold_move(fold, time);
-    if (fold->bounded) {
-        fold_self_run(fold, span->row, time);
-        if (outermost)
-            fold_total_run(fold, span, parts, time);
+    row->self_uncovered += ticks - children;
+    row->total_uncovered += row->open ? 0 : ticks;
+    if (caller)
+        caller->children_uncovered += ticks;
+}
+
+/* The span opened last closes. */
+static inline __attribute__((always_inline)) void fold_close(struct fold *fold, int64_t time, int bounded)
+{
+    fold_pass(fold, time, bounded);
+    const struct cursor *c = &fold->cursor;
+    struct open_span *span = &fold->open[--fold->depth], *caller = fold->depth ? span - 1 : NULL;
+    struct row *row = &fold->rows[span->row];
+    double total = c->value - span->value;
+    int64_t ticks = time - span->start;
+    row->self_value += total - span->children_value;
+    row->self_ticks += ticks - span->children_ticks;
+    row->open--;
+    if (caller) {
+        caller->children_value += total;
+        caller->children_ticks += ticks;
     }
-    fold->now = time;
-    r->self_ticks += ticks - span->children_ticks;
-    r->total_ticks += outermost ? ticks : 0;
-    if (depth)
-        span[-1].children_ticks += ticks;
-    for (int64_t i = 0; i < fold->curves; i++) {
-        double total = fold->cursors[i].value - parts[i].value;
-        int64_t covered = fold->cursors[i].covered - parts[i].covered;
-        sums[i].self_value += total - parts[i].children_value;
-        sums[i].self_covered += covered - parts[i].children_covered;
-        if (outermost) {
-            sums[i].total_value += total;
-            sums[i].total_covered += covered;
-        }
-        if (depth) {
-            above[i].children_value += total;
-            above[i].children_covered += covered;
-        }
+    if (__builtin_expect(c->uncovered != span->uncovered, 0))
+        fold_uncovered(row, c->uncovered - span->uncovered, span->children_uncovered, caller);
+    if (row->open)
+        return;
+    row->total_value += total;
+    row->total_ticks += ticks;
+    if (bounded && ticks > 0)
+        run_extend(&fold->bounds[span->row].total, c, span->start, span->windows, time);
+}
+
+/* A span opens and closes with nothing inside it: the same as fold_open and fold_close, without the stack. */
+static inline __attribute__((always_inline)) void fold_leaf(struct fold *fold, int64_t at, int64_t start, int64_t end,
+                                                            int bounded)
+{
+    struct cursor *c = &fold->cursor;
+    struct row *row = &fold->rows[at];
+    struct open_span *caller = fold->depth ? &fold->open[fold->depth - 1] : NULL;
+    fold_pass(fold, start, bounded);
+    double value = c->value;
+    int64_t uncovered = c->uncovered, ticks = end - start;
+    struct windows windows = c->windows;
+    cursor_move(c, end);
+    double total = c->value - value;
+    row->calls++;
+    row->self_value += total;
+    row->self_ticks += ticks;
+    if (caller) {
+        caller->children_value += total;
+        caller->children_ticks += ticks;
     }
-    fold->depth--;
+    if (__builtin_expect(c->uncovered != uncovered, 0))
+        fold_uncovered(row, c->uncovered - uncovered, 0, caller);
+    if (!row->open) {
+        row->total_value += total;
+        row->total_ticks += ticks;
+    }
+    if (bounded && ticks > 0) {
+        fold->now = end;
+        run_extend(&fold->bounds[at].self, c, start, windows, end);
+        if (!row->open)
+            run_extend(&fold->bounds[at].total, c, start, windows, end);
+    }
 }
 
 #endif

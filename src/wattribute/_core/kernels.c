@@ -1,6 +1,6 @@
 /* The same roll-ups over span columns that are in memory already. */
 #include "columns.h"
-#include "fold.h"
+#include "rollup.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,27 +30,24 @@ int wat_fold(const int64_t *start, const int64_t *end, const int32_t *frame, con
              const uint8_t *resumed, int64_t n, const struct wat_curve *curves, int64_t count,
              const struct wat_keys *keys, struct wat_fold *out)
 {
-    struct fold fold;
+    struct rollup rollup;
     struct wat_column stack = {NULL, 0, 0}; /* rows of the open spans */
     memset(out, 0, sizeof *out);
-    int code = fold_begin(&fold, curves, count, keys);
+    int code = rollup_begin(&rollup, curves, count, keys);
     for (int64_t i = 0; i <= n && !code; i++) {
         int64_t inside = i < n ? parent[i] : -1;
         while (stack.length && COLUMN(stack, int64_t)[stack.length - 1] != inside) {
             int64_t ended = COLUMN(stack, int64_t)[--stack.length];
-            if (fold_row_of_frame(keys, frame[ended]) >= 0)
-                fold_close(&fold, end[ended]);
+            if (row_of_frame(keys, frame[ended]) >= 0)
+                rollup_close(&rollup, end[ended]);
         }
         if (i == n)
             break;
-        if (fold_row_of_frame(keys, frame[i]) >= 0)
-            code = fold_open(&fold, frame[i], resumed[i], start[i]);
+        if (row_of_frame(keys, frame[i]) >= 0)
+            code = rollup_open(&rollup, frame[i], resumed[i], start[i]);
         if (!code)
             code = COLUMN_ADD(stack, int64_t, i);
     }
     wat_free(stack.data, stack.bytes);
-    if (!code)
-        return fold_end(&fold, out);
-    fold_free(&fold);
-    return code;
+    return rollup_end(&rollup, out, code);
 }

@@ -90,7 +90,8 @@ def _load() -> ctypes.CDLL | None:
         return None
     location, report = POINTER(Location), POINTER(Report)
     library.wat_read_events.argtypes = (location, POINTER(Events), POINTER(Metrics), report)
-    library.wat_read_spans.argtypes = (location, c_int, c_int, POINTER(Spans), POINTER(Metrics), report)
+    library.wat_read_spans.argtypes = (location, c_int, POINTER(Spans), POINTER(Metrics), report)
+    library.wat_read_metrics.argtypes = (location, c_int, POINTER(Metrics), report)
     fold = (POINTER(Curve), c_int64, POINTER(Keys), POINTER(Fold))
     column = POINTER(Column)
     library.wat_read_busy.argtypes = (location, column, column, report)

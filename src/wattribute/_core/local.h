@@ -4,8 +4,6 @@
 
 #include "wattribute.h"
 
-#include <math.h>
-
 enum { REGION_MAP = 3, METRIC_MAP = 5, CONTEXT_MAP = 10, MAPS = 11 };
 
 /* Local → global ids. Dense: value[id]. Sparse: pairs, ascending by key. Ids without an entry are global already. */
@@ -19,16 +17,15 @@ struct id_map {
 struct clock_piece {
     uint64_t begin, reach; /* reach: the latest end of this piece and those before it */
     int64_t offset;
-    double slope;
+    double slope, inverse; /* inverse: 1 / |slope| */
 };
 
 struct clock {
     struct clock_piece *pieces;
     uint64_t count;
     uint64_t shift; /* subtracted from every time */
-    /* the piece in use, valid for raw times in [from, from + width] */
-    uint64_t from, width, begin, constant;
-    double slope;
+    /* drift is slow, so the same correction holds for a while: for raw times from … from + width */
+    uint64_t from, width, correction;
 };
 
 struct local {
@@ -41,15 +38,16 @@ int local_open(struct local *local, const char *path, uint64_t chunk, uint64_t s
 void local_close(struct local *local);
 
 uint32_t map_id(const struct id_map *map, uint32_t id);
+
+/* Find the correction at a raw time, and how long it holds. */
 void clock_seek(struct clock *clock, uint64_t raw);
 
-/* Corrected time of a raw one. llrint is unspecified, not undefined, where a hostile slope leaves 64 bits. */
+/* Corrected time of a raw one. */
 static inline int64_t clock_time(struct clock *clock, uint64_t raw)
 {
     if (__builtin_expect(raw - clock->from > clock->width, 0))
         clock_seek(clock, raw);
-    double drift = clock->slope * (double)(int64_t)(raw - clock->begin);
-    return (int64_t)(raw + clock->constant + (uint64_t)llrint(drift));
+    return (int64_t)(raw + clock->correction);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #define WAT_METRICS_H
 
 #include "columns.h"
+#include "local.h"
 #include "records.h"
 
 static inline int metrics_add(struct wat_metrics *out, const struct event *event, uint32_t id)
@@ -27,6 +28,19 @@ static inline int metrics_add(struct wat_metrics *out, const struct event *event
                    || COLUMN_ADD(out->n, uint8_t, (uint8_t)members)
                ? WAT_MEMORY
                : WAT_OK;
+}
+
+/* The event as columns if its metric is wanted. */
+static inline int metrics_select(struct wat_metrics *out, const struct event *event,
+                                 const struct wat_location *location, const struct id_map *map)
+{
+    uint64_t local_id;
+    if (!compressed(event->at, event->end, &local_id))
+        return WAT_CORRUPT;
+    uint32_t id = map_id(map, (uint32_t)local_id);
+    if (location->metric && (id >= location->metrics || !location->metric[id]))
+        return WAT_OK;
+    return metrics_add(out, event, id);
 }
 
 static inline void metrics_trim(struct wat_metrics *out)

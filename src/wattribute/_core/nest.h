@@ -1,8 +1,9 @@
-/* Events that enter, leave, sample or switch become spans: a template like walk.h, of which it defines the three hooks.
+/* Events that enter, leave, sample or switch become spans: a template like walk.h, of which it defines the four hooks.
  * The file that includes it defines beforehand a struct sink with a member `struct nesting nesting` and
  *
  *     static inline int open_span(struct sink *, int32_t frame, int resumed, int64_t time);
  *     static inline void close_span(struct sink *, int64_t time);    the one opened last
+ *     static inline int leaf_span(struct sink *, int32_t frame, int64_t start, int64_t end);    opened, closed at once
  *     static int on_metric(struct sink *, const struct event *);
  *
  * reference_nesting.py says the same in Python. */
@@ -12,13 +13,13 @@
 #include "nesting.h"
 #include "records.h"
 
-static int open_entry(struct sink *sink, struct nesting *n, struct entry entry, int resumed, int64_t time)
+static __attribute__((noinline)) int open_entry(struct sink *sink, struct nesting *n, struct entry entry, int resumed, int64_t time)
 {
     int code = push(n, entry);
     return !code && visible(n, entry.frame) ? open_span(sink, entry.frame, resumed, time) : code;
 }
 
-static void close_down_to(struct sink *sink, struct nesting *n, int64_t height, int64_t time)
+static __attribute__((noinline)) void close_down_to(struct sink *sink, struct nesting *n, int64_t height, int64_t time)
 {
     while (n->height > height)
         if (visible(n, n->stack[--n->height].frame))
@@ -38,7 +39,7 @@ static int close_to(struct sink *sink, struct nesting *n, int64_t key, int64_t t
     return 1;
 }
 
-static int enter_slowly(struct sink *sink, struct nesting *n, uint32_t local_id, int64_t time)
+static __attribute__((noinline)) int enter_slowly(struct sink *sink, struct nesting *n, uint32_t local_id, int64_t time)
 {
     uint32_t region = map_id(&n->local->maps[REGION_MAP], local_id);
     int32_t frame = frame_of_region(n, region);
@@ -46,7 +47,7 @@ static int enter_slowly(struct sink *sink, struct nesting *n, uint32_t local_id,
     return open_entry(sink, n, (struct entry){frame >= 0 ? frame : UNDEFINED_REGION(region), frame, -1}, 0, time);
 }
 
-static void leave_slowly(struct sink *sink, struct nesting *n, uint32_t local_id, int64_t time)
+static __attribute__((noinline)) void leave_slowly(struct sink *sink, struct nesting *n, uint32_t local_id, int64_t time)
 {
     uint32_t region = map_id(&n->local->maps[REGION_MAP], local_id);
     int32_t frame = frame_of_region(n, region);
@@ -178,8 +179,6 @@ static int copy_begins(struct sink *sink, struct nesting *n, const struct event 
 static inline int on_enter(struct sink *sink, uint32_t local_id, int64_t time)
 {
     struct nesting *n = &sink->nesting;
-    if (n->off)
-        return WAT_OK;
     time = advance(n, time);
     int32_t frame = local_id < n->direct ? n->frame_of[local_id] : -1;
     if (__builtin_expect(frame < 0, 0))
@@ -192,8 +191,6 @@ static inline int on_enter(struct sink *sink, uint32_t local_id, int64_t time)
 static inline int on_leave(struct sink *sink, uint32_t local_id, int64_t time)
 {
     struct nesting *n = &sink->nesting;
-    if (n->off)
-        return WAT_OK;
     time = advance(n, time);
     int32_t frame = local_id < n->direct ? n->frame_of[local_id] : -1;
     if (__builtin_expect(frame < 0 || n->height <= n->base || n->stack[n->height - 1].key != frame, 0)) {
@@ -203,6 +200,20 @@ static inline int on_leave(struct sink *sink, uint32_t local_id, int64_t time)
     n->height--;
     close_span(sink, time);
     return WAT_OK;
+}
+
+static inline int on_leaf(struct sink *sink, uint32_t local_id, int64_t start, int64_t end)
+{
+    struct nesting *n = &sink->nesting;
+    int32_t frame = local_id < n->direct ? n->frame_of[local_id] : -1;
+    start = advance(n, start);
+    if (__builtin_expect(frame < 0, 0)) {
+        int code = enter_slowly(sink, n, local_id, start);
+        if (!code)
+            leave_slowly(sink, n, local_id, advance(n, end));
+        return code;
+    }
+    return leaf_span(sink, frame, start, advance(n, end));
 }
 
 /* What each of the other kinds does to the stack; a payload that is too short for it is damage. */
@@ -255,13 +266,10 @@ static int nest_event(struct sink *sink, struct nesting *n, const struct event *
 static int on_event(struct sink *sink, const struct event *event)
 {
     struct wat_report *report = sink->nesting.report;
-    int code = sink->nesting.off ? WAT_OK : nest_event(sink, &sink->nesting, event);
+    int code = nest_event(sink, &sink->nesting, event);
     if (!code && event->kind == METRIC)
         code = on_metric(sink, event);
-    if (event->kind == PROGRAM_END)
-        report->program[1] = event->time;
-    if (event->kind == PROGRAM_BEGIN && report->program[0] == -1)
-        report->program[0] = event->time;
+    note_program(report, event);
     return code;
 }
 

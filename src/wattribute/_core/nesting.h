@@ -25,7 +25,6 @@ struct nesting {
     int64_t height, room;
     int64_t base; /* where the running task's part of the stack begins */
     int64_t last; /* time of the last event */
-    int off;      /* make no spans */
     struct tasks tasks;
     struct task task; /* the one that runs; generation 0: the location's own */
     int32_t *context_depth; /* 0: not looked at, −1: undefined; made when the first context is met */

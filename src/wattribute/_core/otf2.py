@@ -44,7 +44,10 @@ def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = Tru
         return reference_otf2.decode(files, tables, spans, metrics)
     out, readings, report = Spans(), Metrics(), Report()
     location, _alive = _location(files, tables)
-    LIBRARY.wat_read_spans(location, spans, metrics, out, readings, report)
+    if spans:
+        LIBRARY.wat_read_spans(location, metrics, out, readings, report)
+    else:
+        LIBRARY.wat_read_metrics(location, metrics, readings, report)
     return _take(out, _SPANS) | _take(readings, _METRICS, "metric_") | _told(files, report)
 
 

@@ -31,4 +31,13 @@ static inline int fields(const struct event *event, int count, int plain, uint64
     return WAT_OK;
 }
 
+/* Remember when the program began and ended. */
+static inline void note_program(struct wat_report *report, const struct event *event)
+{
+    if (event->kind == PROGRAM_END)
+        report->program[1] = event->time;
+    if (event->kind == PROGRAM_BEGIN && report->program[0] == -1)
+        report->program[0] = event->time;
+}
+
 #endif

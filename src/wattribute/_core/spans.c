@@ -29,19 +29,36 @@ static int make_room(struct sink *sink, int64_t rows)
     return WAT_OK;
 }
 
-static inline int open_span(struct sink *sink, int32_t frame, int resumed, int64_t time)
+/* A new row, without its end; −1: no memory. */
+static inline int64_t add_row(struct sink *sink, int32_t frame, int64_t time)
 {
     int64_t row = sink->spans, depth = sink->open.length;
-    if (__builtin_expect(row == sink->room, 0) && make_room(sink, row + row / 2 + 64))
-        return WAT_MEMORY;
+    if (__builtin_expect(row == sink->room, 0) && make_room(sink, column_more(8 * row + 512) / 8))
+        return -1;
     sink->start[row] = time;
     sink->frame[row] = frame;
     sink->parent[row] = depth ? COLUMN(sink->open, int64_t)[depth - 1] : -1;
     sink->depth[row] = (int32_t)depth;
+    return sink->spans++;
+}
+
+static inline int open_span(struct sink *sink, int32_t frame, int resumed, int64_t time)
+{
+    int64_t row = add_row(sink, frame, time);
+    if (row < 0)
+        return WAT_MEMORY;
     if (resumed) /* new memory is zero */
         sink->resumed[row] = 1;
-    sink->spans++;
     return COLUMN_ADD(sink->open, int64_t, row);
+}
+
+static inline int leaf_span(struct sink *sink, int32_t frame, int64_t start, int64_t end)
+{
+    int64_t row = add_row(sink, frame, start);
+    if (row < 0)
+        return WAT_MEMORY;
+    sink->end[row] = end;
+    return WAT_OK;
 }
 
 static inline void close_span(struct sink *sink, int64_t time)
@@ -51,16 +68,9 @@ static inline void close_span(struct sink *sink, int64_t time)
 
 static int on_metric(struct sink *sink, const struct event *event)
 {
-    const struct wat_location *location = sink->nesting.location;
-    uint64_t local_id;
-    if (!sink->metrics_wanted)
-        return WAT_OK;
-    if (!compressed(event->at, event->end, &local_id))
-        return WAT_CORRUPT;
-    uint32_t id = map_id(&sink->nesting.local->maps[METRIC_MAP], (uint32_t)local_id);
-    if (location->metric && (id >= location->metrics || !location->metric[id]))
-        return WAT_OK;
-    return metrics_add(sink->metrics, event, id);
+    const struct nesting *n = &sink->nesting;
+    return sink->metrics_wanted ? metrics_select(sink->metrics, event, n->location, &n->local->maps[METRIC_MAP])
+                                : WAT_OK;
 }
 
 #include "nest.h"
@@ -84,7 +94,7 @@ static int64_t expected_spans(const struct walk *walk, uint64_t declared)
     return (int64_t)(declared / 2 < most ? declared / 2 : most) + 16;
 }
 
-int wat_read_spans(const struct wat_location *location, int spans, int metrics, struct wat_spans *out,
+int wat_read_spans(const struct wat_location *location, int metrics, struct wat_spans *out,
                    struct wat_metrics *out_metrics, struct wat_report *report)
 {
     struct walk walk;
@@ -94,8 +104,7 @@ int wat_read_spans(const struct wat_location *location, int spans, int metrics, 
     if (walk_open(&walk, location, location->offset_ticks, report))
         return report->code;
     int code = nesting_open(&sink.nesting, location, &walk.local, report);
-    sink.nesting.off = !spans;
-    if (!code && spans)
+    if (!code)
         code = make_room(&sink, expected_spans(&walk, location->declared));
     if (code)
         report->code = code;

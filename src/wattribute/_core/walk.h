@@ -4,15 +4,19 @@
  *     struct sink
  *     static inline int on_enter(struct sink *, uint32_t local_id, int64_t time);
  *     static inline int on_leave(struct sink *, uint32_t local_id, int64_t time);
+ *     static inline int on_leaf(struct sink *, uint32_t local_id, int64_t start, int64_t end);    both at once
  *     static int on_event(struct sink *, const struct event *);      every other kind
  *
- * which return a status. Enter and Leave are nearly all of a large trace, so they have a path of their own. */
+ * which return a status. Enter and Leave are nearly all of a large trace, so they have a path of their own, and an Enter
+ * whose Leave follows at once has another. */
 #ifndef WAT_WALK_H
 #define WAT_WALK_H
 
 #include "input.h"
 #include "local.h"
 #include "records.h"
+
+enum { LONGEST_LEAF = 2 * (9 + 10) }; /* two timestamps, an Enter and a Leave */
 
 /* Where the walk stands. */
 struct walk {
@@ -90,32 +94,43 @@ static int walk_record(struct walk *walk, struct sink *sink)
     return WAT_OK;
 }
 
-/* Timestamps, Enter and Leave as long as the longest pair of them (9 + 10 bytes) cannot pass the end; stops at the first
- * record of another kind. */
+/* Timestamps, Enter and Leave as long as the longest group of them cannot pass the end; stops at the first record of
+ * another kind. */
 static inline int walk_fast(struct walk *walk, struct sink *sink)
 {
-    const uint8_t *at = walk->at, *end = walk->chunks.buffer + walk->chunks.size;
+    const uint8_t *at = walk->at, *last = walk->chunks.buffer + walk->chunks.size - LONGEST_LEAF;
     int64_t time = walk->time, enters = 0, leaves = 0;
     int code = WAT_OK;
-    while (end - at >= 19) {
+    while (at <= last && !code) {
         const uint8_t *next = at;
         if (*next == TIMESTAMP) {
             time = clock_time(&walk->local.clock, load64(next + 1));
             next += 9;
         }
         unsigned kind = *next, s = next[1];
-        if ((kind | 1) != LEAVE || s > 8)
+        if ((kind & 0xFE) != ENTER || s > 8)
             break;
         uint32_t id = (uint32_t)low_bytes(load64(next + 2), s);
-        if (kind == ENTER) {
-            code = on_enter(sink, id, time);
-            enters++;
-        } else {
+        at = next + 2 + s;
+        if (kind == LEAVE) {
             code = on_leave(sink, id, time);
             leaves++;
+            continue;
         }
-        if (__builtin_expect(code, 0))
-            break;
+        int64_t end = time;
+        next = at;
+        if (*next == TIMESTAMP) {
+            end = clock_time(&walk->local.clock, load64(next + 1));
+            next += 9;
+        }
+        enters++;
+        if (*next != LEAVE || next[1] != s || (uint32_t)low_bytes(load64(next + 2), s) != id) {
+            code = on_enter(sink, id, time);
+            continue;
+        }
+        code = on_leaf(sink, id, time, end);
+        leaves++;
+        time = end;
         at = next + 2 + s;
     }
     /* a timestamp before another kind of record is read again there */

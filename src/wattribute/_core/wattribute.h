@@ -87,8 +87,9 @@ struct wat_fold {
 WAT_API void wat_free(void *data, int64_t bytes);
 
 WAT_API int wat_read_events(const struct wat_location *, struct wat_events *, struct wat_metrics *, struct wat_report *);
-WAT_API int wat_read_spans(const struct wat_location *, int spans, int metrics, struct wat_spans *, struct wat_metrics *,
+WAT_API int wat_read_spans(const struct wat_location *, int metrics, struct wat_spans *, struct wat_metrics *,
                            struct wat_report *);
+WAT_API int wat_read_metrics(const struct wat_location *, int wanted, struct wat_metrics *, struct wat_report *);
 WAT_API int wat_read_busy(const struct wat_location *, struct wat_column *start, struct wat_column *end,
                           struct wat_report *);
 WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *, int64_t curves, const struct wat_keys *,

@@ -1,0 +1,95 @@
+"""A generated OTF2 archive for the benchmarks: ranks with nested calls, each beside a metric location with an energy
+counter; id maps and clock offsets in every location.
+
+A rank's calls are those of a random iteration, repeated as solvers do; times between them are random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from wattribute.readers.otf2.writer import Writer
+
+REGIONS = 200
+BLOCK = 4_000  # events of an iteration, even
+DEEPEST = 8
+GAP_TICKS = 20_000  # mean time between two events: 20 µs
+READING_TICKS = 1_000_000  # 1 kHz
+OFFSET_TICKS = 10**17  # times beyond 2^53, as real clocks have them
+
+
+def iteration(random: np.random.Generator, events: int) -> tuple[np.ndarray, np.ndarray]:
+    """The calls of one iteration: (entering, local region id)."""
+    entering, regions, stack = np.empty(events, bool), np.empty(events, np.int64), []
+    level = (REGIONS - 1) // DEEPEST  # every depth has functions of its own
+    coin, pick = random.random(events), (level * random.random(events) ** 2).astype(int)
+    for i in range(events):
+        if len(stack) < events - i and (not stack or (len(stack) < DEEPEST and coin[i] < 0.5)):
+            stack.append(1 + len(stack) * level + int(pick[i]))
+            entering[i], regions[i] = True, stack[-1]
+        else:
+            entering[i], regions[i] = False, stack.pop()
+    return entering, regions
+
+
+def write_rank(trace: Writer, rank: int, process: int, events: int, random: np.random.Generator) -> int:
+    """main around iterations; returns the raw time at which it ended."""
+    location = trace.location("Master thread", process)
+    shuffled = random.permutation(REGIONS)
+    location.map_ids("region", {i: int(shuffled[i]) for i in range(REGIONS)})
+    size = min(BLOCK, events)
+    entering, regions = iteration(random, size)
+    start = time = OFFSET_TICKS + rank * 1000
+    location.enter(time, 0)
+    for _ in range(events // size):
+        times = time + np.cumsum(random.integers(1, 2 * GAP_TICKS, size))
+        location.calls(times, entering, regions)
+        time = int(times[-1])
+    location.leave(time + 5, 0)
+    for moment in (start, (start + time) // 2, time):
+        location.clock_offset(moment, int(random.integers(-5000, 5000)))
+    return time
+
+
+def write_meter(trace: Writer, rank: int, process: int, node: int, end: int, random: np.random.Generator) -> None:
+    location = trace.location("energy", process, "metric")
+    member = trace.member(f"A2rocm_smi:::energy_count:device={rank}", "uJ")
+    metric = trace.metric_instance(trace.metric_class([member]), location.number, "node", node)
+    start = OFFSET_TICKS + rank * 1000
+    times = np.arange(start - 10 * READING_TICKS, end + 10 * READING_TICKS, READING_TICKS)
+    location.map_ids("metric", {0: metric})
+    joules = np.cumsum(random.integers(50_000, 400_000, len(times))) + 10**13
+    location.readings(times, 0, joules)
+    for moment in (start, end):
+        location.clock_offset(moment, int(random.integers(-5000, 5000)))
+
+
+def generate(folder: Path, ranks: int = 16, events: int = 1_000_000) -> Path:
+    """An archive of that many ranks with that many enters and leaves each; made once, kept until it is deleted."""
+    anchor = folder / "traces.otf2"
+    if anchor.exists():
+        return anchor
+    shutil.rmtree(folder, ignore_errors=True)
+    random = np.random.default_rng(ranks)
+    with Writer(folder, offset_ticks=OFFSET_TICKS) as trace:
+        for i in range(REGIONS):
+            trace.region(f"function {i}")
+        node = trace.node("host0", "node", domain="shared_memory")
+        for rank in range(ranks):
+            process = trace.process(f"MPI Rank {rank}", node)
+            end = write_rank(trace, rank, process, events, random)
+            write_meter(trace, rank, process, node, end, random)
+    return anchor
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--ranks", type=int, default=16)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    given = parser.parse_args()
+    print(generate(given.folder, given.ranks, given.events))

@@ -1,0 +1,54 @@
+/* Events → energy in one pass: the decoder and nesting feed the roll-up, and no span is ever kept. A template: the file
+ * that includes it defines FUSED, the name of the function it makes, and
+ *
+ *     open_rows(rollup, frame, resumed, time), close_rows(rollup, time), leaf_rows(rollup, frame, start, end)
+ *
+ * which do what rollup_open, rollup_close and rollup_leaf do.
+ */
+#include "nesting.h"
+#include "records.h"
+#include "rollup.h"
+
+struct sink {
+    struct nesting nesting;
+    struct rollup *rollup;
+};
+
+static inline __attribute__((always_inline)) int open_span(struct sink *sink, int32_t frame, int resumed, int64_t time)
+{
+    return open_rows(sink->rollup, frame, resumed, time);
+}
+
+static inline __attribute__((always_inline)) void close_span(struct sink *sink, int64_t time)
+{
+    close_rows(sink->rollup, time);
+}
+
+static inline __attribute__((always_inline)) int leaf_span(struct sink *sink, int32_t frame, int64_t start, int64_t end)
+{
+    return leaf_rows(sink->rollup, frame, start, end);
+}
+
+static int on_metric(struct sink *sink, const struct event *event)
+{
+    (void)sink, (void)event;
+    return WAT_OK;
+}
+
+#include "nest.h"
+#include "walk.h"
+
+void FUSED(const struct wat_location *location, struct rollup *rollup, struct wat_report *report)
+{
+    struct walk walk;
+    struct sink sink = {.rollup = rollup};
+    if (walk_open(&walk, location, location->offset_ticks, report))
+        return;
+    report->code = nesting_open(&sink.nesting, location, &walk.local, report);
+    if (!report->code)
+        walk_all(&walk, &sink, report);
+    if (report->code != WAT_MEMORY)
+        nesting_finish(&sink, &sink.nesting);
+    nesting_close(&sink.nesting);
+    walk_close(&walk);
+}

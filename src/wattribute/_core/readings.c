@@ -1,0 +1,54 @@
+/* Events → metric columns alone: where nobody asks for spans. */
+#include "metrics.h"
+#include "local.h"
+#include "records.h"
+
+struct sink {
+    const struct wat_location *location;
+    const struct local *local;
+    struct wat_metrics *out;
+    struct wat_report *report;
+    int wanted;
+};
+
+static inline int on_enter(struct sink *sink, uint32_t local_id, int64_t time)
+{
+    (void)sink, (void)local_id, (void)time;
+    return WAT_OK;
+}
+
+static inline int on_leave(struct sink *sink, uint32_t local_id, int64_t time)
+{
+    (void)sink, (void)local_id, (void)time;
+    return WAT_OK;
+}
+
+static inline int on_leaf(struct sink *sink, uint32_t local_id, int64_t start, int64_t end)
+{
+    (void)sink, (void)local_id, (void)start, (void)end;
+    return WAT_OK;
+}
+
+static int on_event(struct sink *sink, const struct event *event)
+{
+    note_program(sink->report, event);
+    return event->kind == METRIC && sink->wanted
+               ? metrics_select(sink->out, event, sink->location, &sink->local->maps[METRIC_MAP])
+               : WAT_OK;
+}
+
+#include "walk.h"
+
+int wat_read_metrics(const struct wat_location *location, int wanted, struct wat_metrics *out,
+                     struct wat_report *report)
+{
+    struct walk walk;
+    struct sink sink = {location, &walk.local, out, report, wanted};
+    memset(out, 0, sizeof *out);
+    if (walk_open(&walk, location, location->offset_ticks, report))
+        return report->code;
+    walk_all(&walk, &sink, report);
+    walk_close(&walk);
+    metrics_trim(out);
+    return report->code;
+}

@@ -1,0 +1,100 @@
+#include "rollup.h"
+
+#include <math.h>
+#include <string.h>
+
+int rollup_begin(struct rollup *rollup, const struct wat_curve *curves, int64_t count, const struct wat_keys *keys)
+{
+    static const struct wat_curve nothing = {0};
+    memset(rollup, 0, sizeof *rollup);
+    rollup->keys = keys;
+    rollup->curves = count;
+    rollup->fold = calloc((size_t)count + 1, sizeof *rollup->fold);
+    if (!rollup->fold || (keys->by_path && paths_open(&rollup->paths)))
+        return WAT_MEMORY;
+    while (rollup->folds < (count ? count : 1)) {
+        struct fold *fold = &rollup->fold[rollup->folds++];
+        if (fold_begin(fold, count ? &curves[rollup->folds - 1] : &nothing, keys->by_path ? 64 : keys->rows))
+            return WAT_MEMORY;
+    }
+    return WAT_OK;
+}
+
+static int make(struct wat_column *column, int64_t length)
+{
+    column->length = length;
+    return column_resize(column, length * 8);
+}
+
+static int make_columns(struct wat_fold *out, int64_t rows, int64_t curves, int bounded)
+{
+    struct wat_column *per_row[] = {&out->calls, &out->self_ticks, &out->total_ticks};
+    struct wat_column *per_curve[] = {&out->self_value, &out->total_value, &out->self_covered, &out->total_covered};
+    struct wat_column *bounds[] = {&out->self_low, &out->self_high, &out->total_low, &out->total_high};
+    int code = WAT_OK;
+    for (int i = 0; i < 3; i++)
+        code |= make(per_row[i], rows);
+    for (int i = 0; i < 4; i++)
+        code |= make(per_curve[i], rows * curves) | (bounded ? make(bounds[i], rows * curves) : WAT_OK);
+    return code;
+}
+
+static void take_rows(const struct fold *fold, int64_t rows, struct wat_fold *out)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        COLUMN(out->calls, int64_t)[i] = fold->rows[i].calls;
+        COLUMN(out->self_ticks, int64_t)[i] = fold->rows[i].self_ticks;
+        COLUMN(out->total_ticks, int64_t)[i] = fold->rows[i].total_ticks;
+    }
+}
+
+static void take_values(const struct fold *fold, int64_t rows, int64_t at, struct wat_fold *out)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        COLUMN(out->self_value, double)[at + i] = fold->rows[i].self_value;
+        COLUMN(out->total_value, double)[at + i] = fold->rows[i].total_value;
+        COLUMN(out->self_covered, int64_t)[at + i] = fold->rows[i].self_ticks - fold->rows[i].self_uncovered;
+        COLUMN(out->total_covered, int64_t)[at + i] = fold->rows[i].total_ticks - fold->rows[i].total_uncovered;
+    }
+}
+
+static void take_bounds(const struct fold *fold, int64_t rows, int64_t at, struct wat_fold *out)
+{
+    static const struct run unknown = {.low = NAN, .high = NAN};
+    for (int64_t i = 0; i < rows; i++) {
+        struct bounds bounds = {unknown, unknown};
+        if (fold->bounds) {
+            bounds = fold->bounds[i];
+            run_add(&bounds.self, &fold->cursor);
+            run_add(&bounds.total, &fold->cursor);
+        }
+        COLUMN(out->self_low, double)[at + i] = bounds.self.low;
+        COLUMN(out->self_high, double)[at + i] = bounds.self.high;
+        COLUMN(out->total_low, double)[at + i] = bounds.total.low;
+        COLUMN(out->total_high, double)[at + i] = bounds.total.high;
+    }
+}
+
+int rollup_end(struct rollup *rollup, struct wat_fold *out, int code)
+{
+    int64_t rows = rollup->keys->by_path ? rollup->paths.frame.length : rollup->keys->rows;
+    int bounded = 0;
+    for (int64_t i = 0; i < rollup->folds; i++)
+        bounded |= rollup->fold[i].bounds != NULL;
+    if (!code)
+        code = make_columns(out, rows, rollup->curves, bounded);
+    if (!code)
+        take_rows(rollup->fold, rows, out);
+    for (int64_t i = 0; i < rollup->curves && !code; i++) {
+        take_values(&rollup->fold[i], rows, i * rows, out);
+        if (bounded)
+            take_bounds(&rollup->fold[i], rows, i * rows, out);
+    }
+    for (int64_t i = 0; i < rollup->folds; i++)
+        fold_free(&rollup->fold[i]);
+    free(rollup->fold);
+    paths_close(&rollup->paths);
+    out->path_frame = rollup->paths.frame;
+    out->path_parent = rollup->paths.parent;
+    return code;
+}

@@ -1,0 +1,67 @@
+/* Spans rolled up against several curves, by frame or by call path: one fold per curve, and how frames become rows. */
+#ifndef WAT_ROLLUP_H
+#define WAT_ROLLUP_H
+
+#include "fold.h"
+#include "paths.h"
+
+struct rollup {
+    const struct wat_keys *keys;
+    int64_t curves; /* as given; there is one fold at least, for calls and ticks */
+    int64_t folds;
+    struct fold *fold;
+    struct paths paths;
+};
+
+int rollup_begin(struct rollup *rollup, const struct wat_curve *curves, int64_t count, const struct wat_keys *keys);
+
+/* Hand the results over; the rest is freed in any case. */
+int rollup_end(struct rollup *rollup, struct wat_fold *out, int code);
+
+/* The row of a frame, −1: it does not count. */
+static inline int64_t row_of_frame(const struct wat_keys *keys, int64_t frame)
+{
+    int64_t row = frame >= 0 && frame < keys->frames ? keys->row[frame] : -1;
+    return row < keys->rows ? row : -1;
+}
+
+/* The row of a span of that frame that opens now, and room for it; −1: no memory. */
+static inline int64_t rollup_row(struct rollup *rollup, int32_t frame)
+{
+    const struct fold *first = rollup->fold;
+    if (!rollup->keys->by_path)
+        return rollup->keys->row[frame];
+    int64_t row = path_of(&rollup->paths, first->depth ? first->open[first->depth - 1].row : -1, frame);
+    for (int64_t i = 0; i < rollup->folds && row >= rollup->fold[i].rows_room; i++)
+        if (fold_more_rows(&rollup->fold[i], row + row / 2 + 64))
+            return -1;
+    return row;
+}
+
+/* A span of a frame that counts opens. */
+static inline int rollup_open(struct rollup *rollup, int32_t frame, int resumed, int64_t time)
+{
+    int64_t row = rollup_row(rollup, frame);
+    int code = row < 0 ? WAT_MEMORY : WAT_OK;
+    for (int64_t i = 0; i < rollup->folds && !code; i++)
+        code = fold_open(&rollup->fold[i], row, resumed, time, rollup->fold[i].bounds != NULL);
+    return code;
+}
+
+/* One opens and closes with nothing inside it. */
+static inline int rollup_leaf(struct rollup *rollup, int32_t frame, int64_t start, int64_t end)
+{
+    int64_t row = rollup_row(rollup, frame);
+    for (int64_t i = 0; i < rollup->folds && row >= 0; i++)
+        fold_leaf(&rollup->fold[i], row, start, end, rollup->fold[i].bounds != NULL);
+    return row < 0 ? WAT_MEMORY : WAT_OK;
+}
+
+/* The span opened last closes. */
+static inline void rollup_close(struct rollup *rollup, int64_t time)
+{
+    for (int64_t i = 0; i < rollup->folds; i++)
+        fold_close(&rollup->fold[i], time, rollup->fold[i].bounds != NULL);
+}
+
+#endif

@@ -111,23 +111,19 @@ class _Damage(Exception):
 def read(path: Path, chunk: int, declared: int) -> Definitions:
     """Decode a definition file; ``declared`` is the number of definitions the anchor promises."""
     data = _load(path)
-    found = Definitions()
+    found = Definitions(records={kind: [] for kind in _LAYOUTS})
     try:
         for kind, at, end in _walk(data, chunk):
             found.count += 1
             layout = _LAYOUTS.get(kind)
-            if layout is None:
-                continue
-            values = _fields(data, at, end, layout)
-            if kind == Kind.STRING:
-                found.strings[values[0]] = values[1]
-            else:
-                found.records.setdefault(kind, []).append(values)
+            if layout is not None:
+                found.records[kind].append(_fields(data, at, end, layout))
     except _Damage as damage:
         at, what = damage.args
         found.problems.append(
             Problem("definitions", f"{path} at byte {at}: {what}; {found.count} of {declared} definitions were read")
         )
+    found.strings = dict(found.of(Kind.STRING))
     for one in (Kind.NODE, Kind.PROCESS, Kind.LOCATION, Kind.REGION):
         _keep_last(found, one, path)
     if not found.of(Kind.LOCATION):
@@ -204,9 +200,14 @@ def _fields(data: bytes, at: int, end: int, layout: str) -> tuple[Any, ...]:
     value: Any
     for kind in layout:
         if at >= end:
+            values.extend(_DEFAULTS[kind] for kind in layout[len(values) :])
             break
         if kind == "c":
-            value, at = _integer(data, at, end)
+            size = data[at]
+            if size <= 8 and at + size < end:  # as in _integer, which would cost a call per field
+                value, at = int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size
+            else:
+                value, at = _integer(data, at, end)
         elif kind == "1":
             value, at = data[at], at + 1
         elif kind == "s":
@@ -219,7 +220,6 @@ def _fields(data: bytes, at: int, end: int, layout: str) -> tuple[Any, ...]:
         else:
             value, at = _list(data, at, end, kind)
         values.append(value)
-    values.extend(_DEFAULTS[kind] for kind in layout[len(values) :])
     return tuple(values)
 
 

@@ -97,9 +97,10 @@ def test_grams_need_joules():
 
 
 def test_what_another_device_includes_is_not_added(offline):
-    one_kwh = [(0, 0), (5400, 3_600_000)]
+    one_kwh = [(0, 0), (5400, 3_600_000)]  # two readings: too few to look mirrored
     devices = (
         Device("package 0", "cpu", "n0"),
+        Device("core 0", "core", "n0"),
         Device("dram 0", "dram", "n0"),
         Device("psys", "psys", "n0"),
         Device("chip", "cpu", "n0", {"apart": "metered by another sensor"}),
@@ -110,6 +111,24 @@ def test_what_another_device_includes_is_not_added(offline):
     assert emissions(whole, intensity=100, outside=offline).co2e_g == pytest.approx(200)
     node = recording(devices=(*devices, Device("node", "node", "n0")), signals=(*signals, counter("node", one_kwh)))
     assert [device.name for device, _ in counted(node)] == ["node"]
+
+
+def test_a_mirrored_counter_and_an_estimate_are_not_added():
+    readings = [(0, 0), (10, 70), (20, 90)]
+    devices = (Device("package 0", "cpu", "n0"), Device("package 1", "cpu", "n0"), Device("dram 0", "dram", "n0"))
+    signals = (
+        counter("package 0", readings),
+        counter("package 1", [(at, 5000 + value) for at, value in readings]),
+        counter("dram 0", [(0, 0), (20, 8)], estimated=True),
+    )
+    whole = recording(devices=devices, signals=signals)
+    assert [device.name for device, _ in counted(whole)] == ["package 0"]
+    guessed = recording(devices=devices[2:], signals=signals[2:])
+    assert [device.name for device, _ in counted(guessed)] == ["dram 0"]
+    # two cards at the same steady power are two cards: their ids say so
+    cards = tuple(Device(f"GPU {i}", "gpu", "n0", {"uuid": f"GPU-{i}"}) for i in range(2))
+    both = recording(devices=cards, signals=tuple(counter(card.name, readings) for card in cards))
+    assert len(counted(both)) == 2
 
 
 def test_devices_with_readings_at_other_times(offline):

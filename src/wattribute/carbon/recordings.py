@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..alignment import Energy, energy
+from ..alignment import Energy, energy, examine
 from ..attribution.options import checked
 from ..attribution.select import chosen
 from ..errors import OptionError
 from ..model import Attribution, Device, Recording
+from ..sensors import contains
 from .grams import J_PER_KWH, Emissions, Site, Slice, of_curve
 from .intensity import World
 from .profile import parse_time
@@ -74,23 +75,30 @@ def curve(recording: Recording) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.f
 
 
 def counted(recording: Recording) -> list[tuple[Device, Energy]]:
-    """The devices whose energies add up to the recording's, each with its curve."""
+    """The devices whose energies add up to the recording's, each with its curve.
+
+    Left out is what another device includes (a package's cores, all that is in a metered node; psys where packages are
+    metered), what mirrors another counter, and estimates beside measurements.
+    """
     rows, _ = chosen(recording, checked())
+    mirrors = {check.signals[1] for check in examine(recording) if check.kind == "mirrored"}
     kinds = {(device.host, device.kind) for _, device in rows}
-    return [
-        (device, energy(recording.signals[row], recording.clock))
+    kept = [
+        (row, device)
         for row, device in rows
-        if not _included(device, kinds) and len(recording.signals[row])
+        if not _included(device, kinds) and not (row in mirrors and not device.properties.get("uuid"))
     ]
+    measured = [(row, device) for row, device in kept if not recording.signals[row].estimated]
+    return [(device, energy(recording.signals[row], recording.clock)) for row, device in measured or kept]
 
 
 def _included(device: Device, kinds: set[tuple[str, str]]) -> bool:
-    """Whether another device's energy includes this one's: psys sees the packages, a node everything in it."""
+    here = {kind for host, kind in kinds if host == device.host}
     if device.properties.get("apart"):
         return True
     if device.kind == "psys":
-        return (device.host, "cpu") in kinds or (device.host, "node") in kinds
-    return device.kind != "node" and (device.host, "node") in kinds
+        return bool({"cpu", "node"} & here)
+    return any(contains(outer, device.kind) for outer in here - {"psys"})
 
 
 def with_emissions(

@@ -70,6 +70,7 @@ def summarise(
         "busy_mean_w": _busy_mean_w(recording, begin, end, None),
         "devices": devices,
         "cpu_s": run.get("cpu_s"),
+        "sampler_cpu_s": run.get("sampler_cpu_s"),
         "max_rss_bytes": run.get("max_rss_bytes"),
         "unseen": [r for r in recording.metadata.get("refused", ()) if r.get("fix")],
         "notes": list(dict.fromkeys(notes)),

@@ -149,9 +149,13 @@ class Sampling:
         return self.recording()
 
     def recording(self) -> Recording:
+        from dataclasses import replace
+
         from . import build
 
-        return build.build(self.content(), self.folder / NAME, self.folder / REGIONS)
+        recording = build.build(self.content(), self.folder / NAME, self.folder / REGIONS)
+        run = {**recording.metadata["run"], "sampler_cpu_s": self.cpu_s}  # known when the journal is closed already
+        return replace(recording, metadata={**recording.metadata, "run": run})
 
     def content(self) -> bytes:
         """The journal: what reached the file, and what a full disk kept from it."""

@@ -21,11 +21,24 @@ def run_screen(summary: Mapping[str, Any], folder: str = "") -> RenderableType:
         parts.append(_carbon(carbon, summary["estimated"]))
     for unseen in summary["unseen"]:
         parts.append(Text(f"! not metered: {unseen['reason']}; run: {unseen['fix']}", style="yellow"))
-    notes = [*summary["notes"], *(note for device in summary["devices"] for note in device["notes"])]
+    if _costly(summary):
+        part = summary["sampler_cpu_s"] / summary["duration_s"]
+        parts.append(Text(f"sampling itself took {part:.1%} of a core; a longer --interval costs less"))
+    notes = [
+        *summary["notes"],
+        *(carbon["problems"] if carbon else ()),
+        *(note for device in summary["devices"] for note in device["notes"]),
+    ]
     parts += [Text(f"! {note}", style="yellow") for note in dict.fromkeys(notes)]
     if folder:
         parts.append(Text(f"saved: {folder}", style="dim"))
     return Group(*parts)
+
+
+def _costly(summary: Mapping[str, Any]) -> bool:
+    """Whether the sampler took more than a hundredth of a core, over a run long enough to tell."""
+    took_s, duration_s = float(summary.get("sampler_cpu_s") or 0.0), float(summary["duration_s"])
+    return duration_s > 1 and took_s > 0.01 * duration_s
 
 
 def _headline(summary: Mapping[str, Any]) -> Text:

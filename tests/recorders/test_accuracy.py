@@ -1,0 +1,56 @@
+"""Real seconds: regions in step with a square wave of power, against the simulator's own integral."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.meters.fakes import FakeNvml, Wave
+
+PROGRAM = """
+import json, sys, time
+from wattribute import record, region
+from wattribute.views.regions import used
+
+start_ns, half_ns = int(sys.argv[1]), 100_000_000
+
+def until(ns):
+    while (left := ns - time.monotonic_ns()) > 0:
+        time.sleep(max(0, left - 2_000_000) / 1e9)  # the last two milliseconds are watched: sleep is late
+
+with record(meters=["nvml"], interval_s=0.001) as recording:
+    at = -(-(time.monotonic_ns() - start_ns) // (2 * half_ns)) * 2 * half_ns + start_ns + 2 * half_ns
+    for i in range(10):
+        for name in ("high", "low"):
+            until(at)
+            with region(name):
+                at += half_ns
+                until(at)
+
+spans = recording.spans.spans(0)
+offset = recording.clock.offset_ticks
+print(json.dumps({
+    "used": {row.name: [row.energy_j, row.low_j, row.high_j, row.calls] for row in used(recording)},
+    "spans": [[recording.frames.name[f], int(s) + offset, int(e) + offset]
+              for f, s, e in zip(spans.frame, spans.start, spans.end)],
+    "sampler_cpu_s": recording.metadata["run"]["sampler_cpu_s"],
+}))
+"""
+
+
+@pytest.mark.realtime
+def test_regions_of_a_tenth_of_a_second_alternating_between_250_and_50_w(tmp_path):
+    gpu = FakeNvml(tmp_path, [Wave(250, 50, period_s=0.2, duty=0.5)], period_s=0.001)
+    command = [sys.executable, "-c", PROGRAM, str(gpu.start_ns)]
+    done = subprocess.run(command, env=gpu.environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for name, watts in (("high", 250), ("low", 50)):
+        true_j = sum(gpu.energy_j(0, begin, end) for frame, begin, end in found["spans"] if frame == name)
+        energy_j, low_j, high_j, calls = found["used"][name]
+        assert calls == 10
+        assert true_j == pytest.approx(watts * 1.0, rel=0.05)  # ten tenths of a second: the program kept step
+        assert energy_j == pytest.approx(true_j, rel=0.02)
+        assert low_j <= true_j <= high_j
+    assert 0 < found["sampler_cpu_s"] < 2.5  # what reading every millisecond costs is told

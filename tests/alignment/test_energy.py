@@ -43,6 +43,12 @@ def test_a_known_width_is_undone():
     assert kinds(curve) == ["wrap"]
 
 
+def test_a_wrap_that_comes_back_above_is_no_dip():
+    # 600 → 100 → 650 modulo 1000 rises by 500 and 550; 600 → 590 → 650 is a reading that dipped
+    assert energy(signal("counter", [0, 1, 2], [600, 100, 650], wraps_at=1000), CLOCK).measured == 1050
+    assert energy(signal("counter", [0, 1, 2], [600, 590, 650], wraps_at=1000), CLOCK).measured == 50
+
+
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=20), st.integers(0, 2**32 - 1))
 def test_an_unknown_32_bit_wrap_is_guessed(steps, first):
     steps = [*steps, max(steps), max(steps)]  # the fastest step is seen twice, so that one survives

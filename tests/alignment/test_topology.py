@@ -41,7 +41,7 @@ def machine(names=("0", "1", "2", "3"), buses=(193, 198, 201, 206), model="AMD I
 def streams(recording, device, maps=(), topology=None):
     found = Topology(recording, overrides(recording, topology, maps))
     row = recording.devices.index(device)
-    return users(recording, found.links(device, recording.signals[row]), ["gpu"])
+    return users(recording, found.links(device, recording.signals[row]), ["gpu"], range(8))
 
 
 def test_two_dies_share_the_even_counter():
@@ -74,7 +74,7 @@ def test_pci_order_counts_where_names_contradict_it_or_repeat():
 def test_a_uuid_decides():
     recording = machine(model="", dead=())
     device = Device("GPU 0", "gpu", "n01", {"uuid": "GPU-206"})
-    assert users(recording, Topology(recording).links(device), ["gpu"]) == (7,)
+    assert users(recording, Topology(recording).links(device), ["gpu"], range(8)) == (7,)
 
 
 def test_older_traces_without_device_nodes_go_by_the_context_name():

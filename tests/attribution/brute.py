@@ -76,8 +76,14 @@ def window(recording, times, values):
     return own, idle
 
 
-def unwrapped(signal):
+def readings(signal):
+    """(times, joules from 0, rows of the readings that count): wraps undone, a stale counter's changes only."""
     steps = np.diff(signal.values)
     if signal.wraps_at:
         steps = np.where(steps < 0, steps + signal.wraps_at, steps)
-    return np.concatenate([[0], np.cumsum(steps)]).astype(float)
+    rows = np.arange(len(signal.times))
+    changes = np.flatnonzero(steps != 0) + 1
+    if len(changes) >= 2 and np.median(np.diff(signal.times[changes])) >= 3 * np.median(np.diff(signal.times)):
+        rows = changes
+    values = np.concatenate([[0], np.cumsum(steps)]).astype(float)[rows]
+    return signal.times[rows], values - values[0], rows

@@ -171,8 +171,15 @@ def test_other_metrics_have_values_and_a_unit():
 
 def test_a_single_reading_is_listed_but_tells_nothing():
     recording = machine([[(0, 5, 0, -1)]], counter([3], (2,)))
-    with pytest.raises(NoDataError, match="share no time"):
+    with pytest.raises(NoDataError, match="more than one reading"):
         attribute(recording)
+    two = counter([0, 10], device="GPU 1", name="other")
+    both = replace(
+        recording, signals=(*recording.signals, two), devices=(*recording.devices, Device("GPU 1", "gpu", "n"))
+    )
+    found = attribute(both, maps=["other -> l0"])
+    assert found.devices.select("measured_j", "idle_j").rows() == [(0, 0), (10, 5)]
+    assert "one reading only" in " ".join(problem.message for problem in found.problems)
 
 
 def test_readings_and_spans_that_share_no_time():

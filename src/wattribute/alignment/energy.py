@@ -20,6 +20,7 @@ from ..model import Clock, Intervals, Problem, Signal
 INTEGRATIONS = ("trapezoid", "step")
 _GUESSED_WIDTHS = (32, 31, 48, 24, 16)  # bits; tried in this order when a counter's width is unknown
 _STALE_RATIO = 3
+_TURN = 0.9
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -190,14 +191,18 @@ def _unwrapped(
 ) -> tuple[Ints, npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Times, increments without wraps, and where the curve has to be cut."""
     steps = _steps(values)
-    if (steps < 0).any():
-        # a reading that dips below its neighbours and comes back is a fault of the reading, not of the counter
-        dip = np.zeros(len(values), bool)
-        dip[1:-1] = (steps[:-1] < 0) & (values[2:] >= values[:-2])
-        if dip.any():
-            tell("backwards", f"{int(dip.sum())} readings dip below the one before and were left out")
-            times, values = times[~dip], values[~dip]
-            steps = _steps(values)
+    # a reading that dips below its neighbours and comes back, without having wrapped, is a fault of the reading
+    dips = [
+        at + 1
+        for at in np.flatnonzero(steps < 0)
+        if at + 2 < len(values)
+        and values[at + 2] >= values[at]
+        and not _width(signal, values, steps, int(at), np.diff(times))
+    ]
+    if dips:
+        tell("backwards", f"{len(dips)} readings dip below the one before and were left out")
+        times, values = np.delete(times, dips), np.delete(values, dips)
+        steps = _steps(values)
     cuts = np.zeros(len(steps), bool)
     for at in np.flatnonzero(steps < 0):
         width = _width(signal, values, steps, int(at), np.diff(times))
@@ -213,9 +218,9 @@ def _unwrapped(
 
 def _width(signal: Signal, values: npt.NDArray[Any], steps: npt.NDArray[Any], at: int, spacing: Ints) -> int:
     """How much a counter wrapped by at a falling step, or 0 if it was reset instead."""
-    before = float(values[at])
     if signal.wraps_at:
-        return int(signal.wraps_at) if before < signal.wraps_at else 0
+        mended = float(steps[at]) + signal.wraps_at  # almost a whole turn is a small step backwards instead
+        return int(signal.wraps_at) if 0 <= mended <= _TURN * signal.wraps_at else 0
     rising = steps >= 0
     fastest = float((steps[rising] / spacing[rising]).max()) if rising.any() else 0.0
     for bits in _GUESSED_WIDTHS:

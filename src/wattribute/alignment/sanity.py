@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -93,19 +94,15 @@ def _nested(recording: Recording) -> list[Check]:
     """Devices of one host of which one contains the other."""
     kinds = {(device.host, device.name): device.kind for device in recording.devices}
     found = []
-    metered = [
-        (row, kinds.get((signal.host, signal.device), ""))
-        for row, signal in enumerate(recording.signals)
-        if signal.device and signal.unit in ("J", "W") and len(signal)
-    ]
-    seen: set[tuple[str, str, str]] = set()
-    for (outer, outer_kind), (inner, inner_kind) in ((a, b) for a in metered for b in metered):
-        a, b = recording.signals[outer], recording.signals[inner]
-        key = (a.host, a.device, b.device)
-        if a.host == b.host and contains(outer_kind, inner_kind) and key not in seen:
-            seen.add(key)
-            text = f"{a.device} on {a.host}: contains {b.device}; never add the two"
-            found.append(Check("nested", text, (outer, inner), warns=False))
+    metered: dict[str, dict[str, int]] = defaultdict(dict)  # host → device → its first signal
+    for row, signal in enumerate(recording.signals):
+        if signal.device and signal.unit in ("J", "W") and len(signal):
+            metered[signal.host].setdefault(signal.device, row)
+    for host, devices in metered.items():
+        for outer, inner in permutations(devices, 2):
+            if contains(kinds.get((host, outer), ""), kinds.get((host, inner), "")):
+                text = f"{outer} on {host}: contains {inner}; never add the two"
+                found.append(Check("nested", text, (devices[outer], devices[inner]), warns=False))
     return found
 
 

@@ -8,12 +8,10 @@ process that created it, and a metric's name holds the number of its device.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
 
 from ..model import Device, Link, Recording, Signal
 from .overrides import Override
@@ -84,7 +82,7 @@ class Topology:
             rows = self._on(device.host, "gpu")
             return self._link(device, rows, f"all streams of {device.host or 'the recording'}") if rows else None
         dies = self._dies_of(device)
-        rows = [row for die in dies for row in self._streams_of(die)]
+        rows = [row for die in dies for context in die.contexts for row in self._by_context.get(context, ())]
         return self._link(device, rows, "; ".join(die.reason for die in dies)) if rows else None
 
     def _threads(self, device: Device) -> Link | None:
@@ -110,9 +108,15 @@ class Topology:
     def _link(self, device: Device, rows: Sequence[int], reason: str) -> Link:
         return Link(device.host, device.name, tuple(sorted(rows)), reason)
 
-    def _streams_of(self, die: Die) -> list[int]:
+    @cached_property
+    def _by_context(self) -> dict[int, list[int]]:
+        """Accelerator context → its streams."""
+        rows: dict[int, list[int]] = defaultdict(list)
         of = self.recording.locations
-        return [row for row in range(len(of)) if of.kind[row] == "gpu" and int(of.process[row]) in die.contexts]
+        for row, (kind, process) in enumerate(zip(of.kind, of.process.tolist(), strict=True)):
+            if kind == "gpu":
+                rows[process].append(row)
+        return rows
 
     def _dies_of(self, device: Device) -> list[Die]:
         """The accelerators whose energy a GPU device meters."""
@@ -123,26 +127,29 @@ class Topology:
             return same
         index = device_index(device)
         if index is None:
-            return dies if len(self._gpus(device.host)) == 1 else []
+            return dies if self._gpus[device.host] == 1 else []
         if device.name.startswith("accel") and any(die.two_per_board for die in dies):
             return [die for die in dies if die.index // 2 == index]
-        if any(die.two_per_board for die in dies) or self._odd_ones_dead(device.host):
+        if any(die.two_per_board for die in dies) or device.host in self._odd_ones_dead:
             return [die for die in dies if die.index - die.index % 2 == index]
         return [die for die in dies if die.index == index]
 
-    def _gpus(self, host: str) -> list[Device]:
-        return [device for device in self.recording.devices if device.kind == "gpu" and device.host == host]
+    @cached_property
+    def _gpus(self) -> Counter[str]:
+        """host → number of metered GPUs."""
+        return Counter(device.host for device in self.recording.devices if device.kind == "gpu")
 
-    def _odd_ones_dead(self, host: str) -> bool:
-        """Whether every odd GPU's counter stands still while an even one moves: one counter for two dies."""
-        moves: dict[int, bool] = {}
+    @cached_property
+    def _odd_ones_dead(self) -> set[str]:
+        """Hosts on which every odd GPU's counter stands still while an even one moves: one counter for two dies."""
+        moves: dict[str, dict[int, bool]] = defaultdict(dict)
         for signal in self.recording.signals:
-            if signal.host == host and signal.kind == "counter" and signal.unit == "J":
-                index = device_index(Device(signal.device, "gpu")) if signal.device.startswith("GPU") else None
-                if index is not None:
-                    moves[index] = moves.get(index, False) or bool((signal.values != signal.values[:1]).any())
-        odd = [moved for index, moved in moves.items() if index % 2]
-        return bool(odd) and not any(odd) and any(moves.values())
+            index = _number(signal.device) if signal.device.startswith("GPU") else None
+            if index is not None and signal.kind == "counter" and signal.unit == "J":
+                moved = bool((signal.values != signal.values[:1]).any())
+                moves[signal.host][index] = moves[signal.host].get(index, False) or moved
+        odd = {host: [moved for index, moved in some.items() if index % 2] for host, some in moves.items()}
+        return {host for host, some in moves.items() if odd[host] and not any(odd[host]) and any(some.values())}
 
     @cached_property
     def _dies(self) -> dict[str, list[Die]]:
@@ -219,9 +226,7 @@ def _pci(properties: object) -> tuple[int, ...]:
         return ()
 
 
-def users(recording: Recording, links: Sequence[Link], kinds: Sequence[str]) -> tuple[int, ...]:
-    """The locations of these kinds that may hold spans, ascending and without repeats."""
-    there = set(recording.spans.locations())
+def users(recording: Recording, links: Sequence[Link], kinds: Sequence[str], there: Container[int]) -> tuple[int, ...]:
+    """The linked locations of these kinds that may hold spans (``there``), ascending and without repeats."""
     of = recording.locations.kind
-    rows = {row for link in links for row in link.locations if of[row] in kinds and row in there}
-    return tuple(int(row) for row in np.sort(np.fromiter(rows, np.int64, len(rows))))
+    return tuple(sorted({row for link in links for row in link.locations if of[row] in kinds and row in there}))

@@ -127,7 +127,8 @@ def solve(recording: Recording, plan: Plan, group: Sequence[int], each: Map[Any,
     """The parts and books of one group; ``each`` maps over locations and keeps their order."""
     found = curves(recording, plan, group, each)
     users = sorted({user for row in group for user in plan.sources[row].users})
-    parts = list(each(lambda location: _part(recording, plan, location, found), users))
+    mask = masks(recording, plan.sources[group[0]].of)
+    parts = list(each(lambda location: _part(recording, plan, location, found, mask(location)), users))
     return Solved(parts, [_book(row, found[row]) for row in group])
 
 
@@ -149,11 +150,13 @@ def _split(recording: Recording, plan: Plan, row: int, curve: Energy, busy: Mapp
     return shares.split(curve, mine, options.share, options.method, recording.owner, load, options.bounds, tuple(times))
 
 
-def _part(recording: Recording, plan: Plan, location: int, found: Mapping[int, DeviceCurves]) -> Part:
+def _part(
+    recording: Recording, plan: Plan, location: int, found: Mapping[int, DeviceCurves], kept: npt.NDArray[np.bool_]
+) -> Part:
     mine = tuple(row for row in found if location in found[row].split.curves)
     against = [found[row].split.curves[location] for row in mine]
     energies = [found[row].energy for row in mine]
-    keys = plan.keys.masked(masks(recording, plan.sources[mine[0]].of)(location))
+    keys = plan.keys.masked(kept)
     if plan.options.sliced:
         edges = [slices.edges(plan.options, recording.clock, energy) for energy in energies]
         return Part(location, mine, *slices.cut(recording.spans.spans(location), against, edges, keys))

@@ -109,7 +109,7 @@ def _devices(
     np.add.at(ticks, long["source"], long["self_ticks"])
     np.add.at(covered, long["source"], long["self_covered"])
     if ticks.any() and not covered.any() and plan.begin is None and plan.end is None:
-        raise NoDataError(_no_overlap(recording, plan, books))
+        raise NoDataError(_no_overlap(recording, books))
     rows = []
     for book in books:
         source = plan.sources[book.source]
@@ -151,10 +151,11 @@ def suffix(books: Sequence[Book]) -> str:
     return "j" if all(book.unit == "J" for book in books) else "value"
 
 
-def _no_overlap(recording: Recording, plan: Plan, books: Sequence[Book]) -> str:
-    seconds = recording.clock.seconds
-    ends = [int(t) for book in books for t in (book.times[:1].tolist() + book.times[-1:].tolist())]
-    read = f"{seconds(min(ends)):.6g} … {seconds(max(ends)):.6g} s" if ends else "of one moment"
+def _no_overlap(recording: Recording, books: Sequence[Book]) -> str:
+    ends = [recording.clock.seconds(int(book.times[i])) for book in books for i in (0, -1) if len(book.times)]
+    if not ends:
+        return "no signal has more than one reading; energy is told by at least two"
+    read = f"{min(ends):.6g} … {max(ends):.6g} s"
     return f"readings ({read}) and spans share no time; nothing can be attributed (is a clock offset missing?)"
 
 

@@ -110,11 +110,11 @@ def _by_device(
             "or say what one is with --metric-kind RE=counter:uJ"
         )
     kind = {key: devices[key].kind if key in devices else "other" for key in candidates}
+    served = {key[0] for key in candidates if kind[key] not in _AUXILIARY}
     left_out: dict[str, list[str]] = defaultdict(list)
     found = []
     for key, rows in candidates.items():
-        better = [k for k in candidates if k[0] == key[0] and kind[k] not in _AUXILIARY]
-        if kind[key] in _AUXILIARY and better:
+        if kind[key] in _AUXILIARY and key[0] in served:
             left_out[key[0]].append(key[1])
             continue
         best = min(rows, key=lambda row: _rank(recording.signals[row]))
@@ -140,7 +140,8 @@ def _order(device: Device) -> tuple[str, str, int, str]:
 def sources(recording: Recording, options: Options, topology: Topology) -> tuple[list[Source], list[Problem]]:
     """Every (device, of) with its users; an error only when nobody uses any of them."""
     rows, told = chosen(recording, options)
-    streams = any(recording.locations.kind[row] == "gpu" for row in recording.spans.locations())
+    there = set(recording.spans.locations())
+    streams = any(recording.locations.kind[row] == "gpu" for row in there)
     found = []
     for row, device in rows:
         signal = recording.signals[row]
@@ -151,7 +152,7 @@ def sources(recording: Recording, options: Options, topology: Topology) -> tuple
             if device.kind == "self":
                 found.append(replace(source, users=(signal.location,), reason="recorded by the location itself"))
                 continue
-            who = users(recording, links, kinds)
+            who = users(recording, links, kinds, there)
             reasons = [k.reason for k in links if {*k.locations} & {*who}]
             found.append(replace(source, users=who, reason="; ".join(reasons)))
     if not any(source.users for source in found):

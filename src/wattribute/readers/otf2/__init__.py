@@ -163,13 +163,22 @@ def _signals(
 
 
 def _wrong_declarations(known: metrics.Metrics) -> list[Problem]:
-    """Files that declare an energy counter as a plain number; said once, with the first name."""
-    wrong = [m for m in known.members if m.sensor.known and m.sensor.unit != "#" and m.declared["unit"] in ("", "#")]
-    if not wrong:
-        return []
-    names = f"{wrong[0].name!r}" + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else "")
-    text = f"{names}: declared without a unit ({wrong[0].declared['mode']}); kind and unit were taken from the name"
-    return [Problem("declared", text)]
+    """Files that declare an energy counter as a plain number, or in another scale; said once, with the first name."""
+    plain = [m for m in known.members if m.sensor.known and m.sensor.unit != "#" and m.declared["unit"] in ("", "#")]
+    problems = []
+    if plain:
+        mode = plain[0].declared["mode"]
+        text = f"{_first(plain)}: declared without a unit ({mode}); kind and unit were taken from the name"
+        problems.append(Problem("declared", text))
+    disputed = [m for m in known.members if m.disputed]
+    if disputed:
+        text = f"{_first(disputed)}: declared in another scale than the name stands for, which was believed"
+        problems.append(Problem("declared", f"{text}; --metric-kind has the last word"))
+    return problems
+
+
+def _first(members: Sequence[metrics.Member]) -> str:
+    return f"{members[0].name!r}" + (f" and {len(members) - 1} more" if len(members) > 1 else "")
 
 
 def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: Source) -> dict[str, Any]:

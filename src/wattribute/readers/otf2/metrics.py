@@ -42,6 +42,7 @@ class Member:
     name: str
     sensor: Sensor
     declared: dict[str, Any]
+    disputed: bool = False  # the file declares another scale of the same unit than the name stands for
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,11 @@ def _member(definitions: Definitions, record: tuple[Any, ...], overrides: Sequen
         "scale": f"{scale.numerator}/{scale.denominator}",
         "description": definitions.text(description),
     }
-    return Member(name, describe(name, Declared(kind, unit, scale), overrides), declared)
+    told = Declared(kind, unit, scale)
+    sensor, plain = describe(name, told, overrides), describe("", told)
+    silenced = any(override.pattern.search(name) for override in overrides)
+    disputed = sensor.known and plain.unit == sensor.unit != "#" and plain.scale != sensor.scale and not silenced
+    return Member(name, sensor, declared, disputed)
 
 
 def _recorders(definitions: Definitions, chosen: set[int]) -> frozenset[int] | None:

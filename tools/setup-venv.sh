@@ -20,4 +20,4 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     "$venv/bin/python" "$wheel/pip" install -q --no-index "$wheel" 2>/dev/null ||
         PYTHONPATH="$wheel" "$venv/bin/python" -m pip install -q pip
 fi
-"$venv/bin/python" -m pip install -q --disable-pip-version-check -e '.[all,dev]'
+"$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[all,dev]'

@@ -89,7 +89,7 @@ def _books(found: Attribution, unit: str) -> Table:
     for row in found.devices.to_dicts():
         amounts = [row[f"{name}_{unit}"] for name in ("measured", "attributed", "idle")]
         measured, attributed, idle = (si(amount, row["unit"]) for amount in amounts)
-        notes = " estimated" if row["estimated"] else ""
+        notes = " estimated" if row["estimated"] else "" if amounts[0] else " (did not move)"
         table.add_row(
             *([Text(clean(row["run"]))] if runs else []),
             Text(clean(row["device"]) + notes),

@@ -192,6 +192,28 @@ def test_wrong_options_are_one_line(tmp_path, carbon, arguments, message):
     assert len(error.splitlines()) == 1
 
 
+def test_attribute_adds_grams(tmp_path, monkeypatch, capsys):
+    save(recording(), tmp_path / "old.watt")
+    path = str(tmp_path / "old.watt")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["wattribute", "attribute", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    code, out, _ = run(path, "--zone", "FR", "--format", "json")
+    assert code == 0
+    grams = {row["frame"]: row["co2e_g"] for row in json.loads(out)["rows"]}
+    assert grams == {"early": pytest.approx(44.18), "late": pytest.approx(2 * 44.18)}
+    code, out, _ = run(path, "--zone", "FR")
+    assert "CO2e" in out
+    assert "44.2 g" in out
+    code, _, error = run(path, path, "--zone", "FR")
+    assert code == 1
+    assert "one recording at a time" in error
+
+
 def test_a_real_trace_at_a_given_hour(shared, grid_table, offline):
     """simple-mi300 has no wall clock; its energy counters go through the same alignment as attribution."""
     from wattribute import read

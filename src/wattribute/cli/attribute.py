@@ -31,13 +31,24 @@ def command(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="OUT.parquet", help="Also stream one row per span to this file."),
     ] = None,
+    zone: Annotated[Optional[str], typer.Option(help="Add CO2e for this zone; see `wattribute zones`.")] = None,  # noqa: UP045
+    intensity: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Add CO2e: g/kWh, a table (.csv, .parquet), yearly, gb or electricitymaps."),
+    ] = None,
     format: Annotated[Formats, typer.Option(help="How to print or write.")] = "table",
     output: Annotated[Optional[Path], typer.Option("--output", "-o", metavar="OUT", help="Write here.")] = None,  # noqa: UP045
 ) -> None:
     from ..ensemble import attribute_all
     from ..views.console import show_attribution
 
+    if zone is not None or intensity is not None:
+        _check_grams(paths, zone, intensity)
     found = attribute_all(paths, by=by, statistics=statistics, spans=spans or False, **selection)
+    if zone is not None or intensity is not None:
+        from ..carbon import with_emissions
+
+        found, _ = with_emissions(found, zone=zone, intensity=intensity)
     if format == "table":
         show_attribution(found, top, output)
         return
@@ -45,3 +56,13 @@ def command(
     from ..plugins import outputs
 
     outputs.get(format).write(top_rows(found, top), "-" if output is None else str(output))
+
+
+def _check_grams(paths: list[str], zone: str | None, intensity: str | None) -> None:
+    """Say what is wrong with a zone before the work, not after it."""
+    from ..carbon import check
+    from ..errors import OptionError
+
+    check(zone, intensity)
+    if len(paths) > 1:
+        raise OptionError("CO2e is computed for one recording at a time: their hours differ")

@@ -124,7 +124,8 @@ def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: floa
     for name in ("self", "share", "total", "time", "power" if unit == "j" else "rate", "calls"):
         table.add_column(name, justify="right", no_wrap=True)
     extra = [name for name in ("mean", "min", "max") if name in rows.columns]
-    for name in extra:
+    grams = ["co2e_g"] if "co2e_g" in rows.columns else []
+    for name in (*extra, *("CO2e" for _ in grams)):
         table.add_column(name, justify="right")
     for row in shown:
         symbol = "J" if unit == "j" else row["unit"]
@@ -139,6 +140,7 @@ def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: floa
             si(rate, "W" if unit == "j" else f"{symbol}/s"),
             count(row["calls"]) if "calls" in row else "1",
             *(si(row[name]) for name in extra),
+            *(si(row[name], "g") for name in grams),
         )
     if len(rows) > len(shown):
         rest = rows.tail(len(rows) - len(shown))[f"self_{unit}"].sum()

@@ -127,7 +127,10 @@ class Session:
         name = str(recording.metadata.get("source") or "") if isinstance(self._source, Recording) else str(self._source)
         known = facts(recording, metered, name)
         named = labels(known["devices"])
-        known["table"] = _nothing(note) if attribution is None else answers.table(attribution, named)
+        if attribution is None:
+            known["table"] = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
+        else:
+            known["table"] = answers.table(attribution, named)
         if self.live:
             known["problems"] = [text for text in known["problems"] if text not in _ends(recording)]
         tiles.build(recording, metered, known, where, fingerprint, self._progress)
@@ -159,7 +162,7 @@ class Session:
             "overview": lambda q: self.tiles.whole_power(512),
             "span": lambda q: self.tiles.span(_int(q, "lane"), _int(q, "row")),
             "bin": lambda q: self.tiles.bin(_int(q, "lane"), *self._range(q)),
-            "find": lambda q: self.tiles.find(_ints(q, "frames"), _ints(q, "lanes"), _int(q, "after")),
+            "find": lambda q: self.tiles.find(_ints(q, "frames"), _int(q, "after")),
             "table": lambda q: self.table(self._brush(q)),
             "flame": lambda q: self.flame(self._brush(q)),
             "heat": lambda q: self.heat(self._brush(q)),
@@ -232,7 +235,11 @@ class Session:
         """Books and frames; those of the whole recording were made with the tiles."""
         if range_ is None:
             return dict(self.tiles.facts["table"])
-        return self._of(_BY_FRAME, range_, _nothing, lambda found: answers.table(found, self._labels))
+
+        def unused(note: str) -> dict[str, Any]:
+            return {"devices": self.tiles.books(*range_), "rows": [], "problems": [], "note": note}
+
+        return self._of(_BY_FRAME, range_, unused, lambda found: answers.table(found, self._labels))
 
     def flame(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
         """Call paths per device; where kernels hold the joules, also the host's paths, in a view of their own."""
@@ -303,10 +310,6 @@ class Session:
 def _ends(recording: Recording) -> list[str]:
     """What a recording still being made says about its missing end: no news while one watches."""
     return [problem.message for problem in recording.problems if problem.kind == "partial"]
-
-
-def _nothing(note: str) -> dict[str, Any]:
-    return {"devices": [], "rows": [], "problems": [], "note": note}
 
 
 def _int(query: Mapping[str, str], name: str) -> int:

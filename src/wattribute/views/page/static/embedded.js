@@ -56,12 +56,11 @@ export class EmbeddedSource {
     return { top: [], frames: 0 };
   }
 
-  async find(frames, lanes, after) {
+  async find(frames, after) {
     const wanted = new Set(frames);
     let best = { found: false, start: Infinity };
-    for (const lane of this.exact ? lanes : []) {
-      const part = this.parts.get(lane);
-      for (let i = 0; part && i < part.size && part.f64[5 * i] < best.start; i += 1) {
+    for (const [lane, part] of this.exact ? this.parts : []) {
+      for (let i = 0; i < part.size && part.f64[5 * i] < best.start; i += 1) {
         if (part.f64[5 * i] > after && wanted.has(part.i32[10 * i + 8])) best = { found: true, lane, start: part.f64[5 * i], end: part.f64[5 * i + 1] };
       }
     }
@@ -83,6 +82,7 @@ export class EmbeddedSource {
 
   async table(range) {
     if (!range) return this.data.table;
+    if (!this.uses.size && !this.data.bins) return { ...this.data.table, devices: this.books(range, new Map()) };
     if (!this.exact) return this.binned(range);
     const { frames, clock } = this.data.facts;
     const rows = new Map();

@@ -117,6 +117,12 @@ def test_states_without_data(opened, made, tmp_path):
     selfcontained.write(session, tmp_path / "page.html")
 
 
+def test_grams_only_where_the_zone_is_said(opened):
+    # 2 kJ = 2000 / 3.6e6 kWh, at 360 g/kWh 0.2 g
+    assert "200 mg CO₂e" in opened(recording(), {"zone": "FR", "intensity": 360}).facts()["summary"][-1]
+    assert "CO₂e" not in " ".join(opened(recording()).facts()["summary"])
+
+
 def test_power_that_nobody_used_is_shown(opened):
     session = opened(NO_SPANS)
     (book,) = session.table()["devices"]

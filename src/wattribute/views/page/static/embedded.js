@@ -1,7 +1,7 @@
 // Where data come from in the self-contained file: all of it is in the page. Small recordings came with every span and
 // curve and answer exactly; large ones with bins, and sums per frame and bin, so that a brush snaps to their edges.
 
-import { used, walk } from "wattribute/fold.js";
+import { power, used, walk } from "wattribute/fold.js";
 import { unpack } from "wattribute/source.js";
 
 function bytes(text) {
@@ -21,7 +21,6 @@ export class EmbeddedSource {
     this.data = data;
     this.live = false;
     this.drawn = unpack(bytes(data.view));
-    this.watts = unpack(bytes(data.power));
     this.parts = new Map(this.drawn.parts.map((part) => [part.lane, part]));
     this.burned = (data.burned ?? []).map(curveOf);
     this.uses = usesOf(data.uses);
@@ -32,7 +31,12 @@ export class EmbeddedSource {
   async facts() { return this.data.facts; }
   async status() { return { revision: this.data.facts.revision }; }
   async view(lanes) { return { ...this.drawn, parts: lanes.map((lane) => this.parts.get(lane)).filter(Boolean) }; }
-  async power() { return this.watts; }
+  async power(devices, from, to, width) {
+    const bins = Math.max(1, Math.min(1024, width, Math.floor(to - from)));
+    const per = this.data.facts.clock.ticks_per_s;
+    return { from, to, bins, parts: devices.map((device) => ({ device, f32: power(this.burned[device], from, to, bins, per) })) };
+  }
+
   async overview() { return this.data.overview; }
   async compare() { return this.data.compare; }
 

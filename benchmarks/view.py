@@ -104,7 +104,7 @@ def build(path: Path) -> dict[str, float]:
     began = time.perf_counter()
     session = Session(path)
     seconds = time.perf_counter() - began
-    where = places.folder(path, {})
+    where = places.folder(path)
     size = sum(file.stat().st_size for file in where.iterdir())
     bins = (where / "lanes.bins").stat().st_size
     session.close()

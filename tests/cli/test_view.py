@@ -1,9 +1,11 @@
 """``wattribute view`` as a stranger types it."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from urllib.request import urlopen
 
 import pytest
@@ -72,6 +74,32 @@ def test_mistakes_are_one_line(archive, tmp_path, arguments, said):
     assert done.returncode != 0
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.realtime
+def test_a_recording_being_made_is_followed(tmp_path):
+    path = tmp_path / "live.watt"
+    made = [sys.executable, "-m", "wattribute", "run", "-q", "-o", path, "--meters", "model", "--", "sleep", "6"]
+    with subprocess.Popen(made, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        while not (path / "journal").exists():
+            time.sleep(0.1)
+            assert running.poll() is None
+        time.sleep(1.5)
+        process, address = start(path)
+        seen = set()
+        while running.poll() is None:
+            seen.add(json.load(urlopen(f"{address}api/status"))["revision"])
+            time.sleep(0.3)
+        facts = json.load(urlopen(f"{address}api/facts"))
+        assert facts["live"]
+        assert len(seen) > 1  # it grew while we watched
+        time.sleep(1.1)
+        urlopen(f"{address}api/status")
+        facts = json.load(urlopen(f"{address}api/facts"))
+        assert facts["length_ticks"] / facts["clock"]["ticks_per_s"] > 5.9
+        assert not any("stopped" in text for text in facts["problems"])
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
 
 
 def test_a_port_in_use_is_said(archive):

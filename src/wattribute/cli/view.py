@@ -14,7 +14,9 @@ import typer
 from .options import with_selection
 from .reading import progress_bar
 
-MaybePath = Optional[Path]  # noqa: UP045  # Typer reads it at run time, on Python 3.10 too
+# Typer reads these at run time, on Python 3.10 too
+MaybePath = Optional[Path]  # noqa: UP045
+MaybeText = Optional[str]  # noqa: UP045
 
 
 @with_selection
@@ -23,12 +25,15 @@ def command(
     selection: dict[str, Any],
     compare: Annotated[MaybePath, typer.Option(help="A second recording, shown side by side.")] = None,
     html: Annotated[MaybePath, typer.Option(help="Write one self-contained file instead of serving.")] = None,
+    zone: Annotated[MaybeText, typer.Option(help="Where the electricity comes from, for grams of CO2e.")] = None,
+    intensity: Annotated[MaybeText, typer.Option(help="g CO2e per kWh, a table, or a live source.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to serve on; 0 takes a free one.")] = 0,
     host: Annotated[str, typer.Option(help="The address to serve on: others may let others in.")] = "127.0.0.1",
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
     from ..views.page import view, write_page
 
+    selection |= {"zone": zone, "intensity": intensity}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with progress_bar("making tiles") as progress:
         if html is not None:

@@ -49,6 +49,15 @@ def test_zoom_by_wheel_at_the_pointer(tab, url):
     assert tab.shown() == pytest.approx(before, abs=1e-6)
 
 
+def test_the_power_under_the_pointer(tab, url):
+    tab.open(url)
+    box = tab.page.locator("#power").bounding_box()
+    tab.page.mouse.move(tab.x(3.0), box["y"] + 30)  # the first track, GPU 0, while heavy_kernel runs
+    text = tab.page.locator("#card").inner_text()
+    assert "GPU 0" in text
+    assert 490 < float(re.search(r"mean power\s+([\d.]+) W", text)[1]) < 530
+
+
 def test_hovering_a_kernel_shows_its_joules(tab, url):
     text = tab.open(url).hover(2.0, "HIP[0:0]")
     assert "heavy_kernel(float*, float const*)" in text

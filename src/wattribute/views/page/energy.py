@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...attribution.select import keep
+from ...alignment.energy import energy
+from ...attribution.options import checked
+from ...attribution.select import chosen, keep
 from ...engines import user_curves
+from ...errors import NoDataError
 from ...model import Attribution, Curve, Intervals, Recording
 from ...sensors import contains
 
@@ -89,19 +92,36 @@ def bounds(use: Use, start: int, end: int) -> tuple[float, float] | None:
 
 
 def metered(recording: Recording, attribution: Attribution | None, options: Mapping[str, Any]) -> Metered:
-    """The curves behind an attribution; nothing when there is none."""
+    """The curves behind an attribution; where nobody used what was metered, the devices' curves alone."""
     if attribution is None:
-        return Metered()
+        return _unused(recording, options)
     books, burned = [], []
     uses: dict[int, list[Use]] = {}
     for i, found in enumerate(user_curves(recording, **options)):
-        energy = found.energy
+        whole = found.energy
         books.append(next(book for book in attribution.devices.to_dicts() if _same(book, found.source)))
-        burned.append(Curve(energy.times, energy.values, energy.pieces))
+        burned.append(Curve(whole.times, whole.values, whole.pieces))
         for location, curve in found.split.curves.items():
             kind = recording.locations.kind[location]
             uses.setdefault(location, []).append(Use(i, curve, keep(recording, found.source.of, kind)))
     return Metered(books, burned, uses)
+
+
+def _unused(recording: Recording, options: Mapping[str, Any]) -> Metered:
+    given = {name: value for name, value in options.items() if name in ("metric", "integrate")}
+    try:
+        rows, _ = chosen(recording, checked(**given))
+    except NoDataError:
+        return Metered()
+    books, burned = [], []
+    for row, device in rows:
+        signal = recording.signals[row]
+        curve = energy(signal, recording.clock)
+        names = {"device": device.name, "host": device.host, "kind": device.kind, "signal": signal.name, "of": "nobody"}
+        sums = {"measured_j": curve.measured, "attributed_j": 0.0, "idle_j": curve.measured, "coverage": None}
+        books.append({**names, **sums, "unit": curve.unit, "estimated": signal.estimated})
+        burned.append(Curve(curve.times, curve.values, curve.pieces))
+    return Metered(books, burned)
 
 
 def _same(book: Mapping[str, Any], source: Any) -> bool:

@@ -28,7 +28,7 @@ def facts(recording: Recording, metered: Metered, source: str) -> dict[str, Any]
     per_s = recording.clock.ticks_per_s
     steepest = [float(np.max(np.diff(c.values) / np.diff(c.times))) for c in metered.burned if len(c.times) > 1]
     return {
-        "title": str(recording.metadata.get("name") or Path(source).name or source),
+        "title": names.clean(str(recording.metadata.get("name") or Path(source).name or "recording")),
         "source": source,
         "clock": {"ticks_per_s": per_s, "epoch_ns": recording.clock.epoch_ns},
         "frames": _frames(recording),

@@ -58,19 +58,21 @@ def _walk(top: Path) -> list[tuple[str, int, int]]:
     return out
 
 
-def folder(path: Path, options: Mapping[str, Any]) -> Path:
-    """The folder for the tiles of a recording under these options; its parent exists and can be written to."""
+def folder(path: Path) -> Path:
+    """The folder for the tiles of a recording; its parent exists and can be written to.
+
+    One for all options, made anew when they change: whoever has the old one open keeps reading it.
+    """
     top = root(path)
-    mark = f"-{hashlib.sha256(repr(sorted(options.items())).encode()).hexdigest()[:8]}" if options else ""
     if _writable(top.parent) and _writable(top):
-        return top.with_name(f"{top.name}.tiles{mark}")
+        return top.with_name(f"{top.name}.tiles")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wattribute" / "tiles"
     named = hashlib.sha256(str(top).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError:
         return Path(tempfile.mkdtemp(prefix="wattribute-")) / "tiles"
-    return cache / f"{top.name}-{named}{mark}"
+    return cache / f"{top.name}-{named}"
 
 
 def _writable(path: Path) -> bool:

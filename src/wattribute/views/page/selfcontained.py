@@ -75,7 +75,6 @@ def contents(session: Session) -> dict[str, Any]:
         "facts": {**session.facts(), "live": False},
         "exact": small,
         "view": _text(_everything(session) if small else tiles.view(list(tiles.lanes), 0, tiles.length, 1024)),
-        "power": _text(tiles.power(range(len(tiles.metered.burned)), 0, tiles.length, 1024)),
         "overview": tiles.whole_power(512),
         "burned": [_curve(curve) for curve in tiles.metered.burned],
         "table": session.table(),

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from ...attribution.options import moment
+from ...carbon import emissions
 from ...engines import attribute
 from ...errors import FormatError, NoDataError, OptionError
 from ...model import Attribution, Clock, Recording
 from ...model.select import select
 from ...readers import read
+from .. import numbers
 from . import answers, energy, places, tiles
 from .facts import facts, labels
 from .lanes import Window
@@ -46,6 +48,8 @@ class Session:
     ) -> None:
         given = dict(options or {})
         self._reading = {name: given.pop(name) for name in _READING if name in given}
+        asked = {name: given.pop(name, None) for name in ("zone", "intensity")}
+        self._carbon = {name: value for name, value in asked.items() if value is not None}
         self._first = given.pop("begin", None), given.pop("end", None)  # shown first, not all there is
         self._running = {name: given.pop(name) for name in _RUNNING if name in given}
         self.options = given
@@ -71,7 +75,7 @@ class Session:
     @property
     def _chosen(self) -> dict[str, Any]:
         """What the tiles depend on besides the recording."""
-        return {**self.options, **self._reading}
+        return {**self.options, **self._reading, **self._carbon}
 
     @property
     def live(self) -> bool:
@@ -90,7 +94,7 @@ class Session:
             print_ = places.fingerprint(self._source, self._chosen)
         where = Path(self._scratch.name) / f"tiles{self.revision}"
         if isinstance(self._source, Path) and not self.live:
-            where = places.folder(self._source, self._chosen)
+            where = places.folder(self._source)
         if tiles.fingerprint_of(where) != print_:
             self._build(where, print_)
         return print_, tiles.Tiles(where)
@@ -127,10 +131,22 @@ class Session:
         name = str(recording.metadata.get("source") or "") if isinstance(self._source, Recording) else str(self._source)
         known = facts(recording, metered, name)
         named = labels(known["devices"])
-        known["table"] = _nothing(note) if attribution is None else answers.table(attribution, named)
+        if attribution is None:
+            known["table"] = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
+        else:
+            known["table"] = answers.table(attribution, named)
+        known["summary"] += self._emitted(recording) if metered.books else []
         if self.live:
             known["problems"] = [text for text in known["problems"] if text not in _ends(recording)]
         tiles.build(recording, metered, known, where, fingerprint, self._progress)
+
+    def _emitted(self, recording: Recording) -> list[str]:
+        """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
+        said = {"zone": recording.metadata.get("zone"), **self._carbon}
+        if not any(said.values()):
+            return []
+        found = emissions(recording, **said)
+        return [f"{numbers.si(found.co2e_g, 'g')} CO₂e ({found.name or found.zone})"]
 
     def recording(self) -> Recording:
         with self._lock:
@@ -159,7 +175,7 @@ class Session:
             "overview": lambda q: self.tiles.whole_power(512),
             "span": lambda q: self.tiles.span(_int(q, "lane"), _int(q, "row")),
             "bin": lambda q: self.tiles.bin(_int(q, "lane"), *self._range(q)),
-            "find": lambda q: self.tiles.find(_ints(q, "frames"), _ints(q, "lanes"), _int(q, "after")),
+            "find": lambda q: self.tiles.find(_ints(q, "frames"), _int(q, "after")),
             "table": lambda q: self.table(self._brush(q)),
             "flame": lambda q: self.flame(self._brush(q)),
             "heat": lambda q: self.heat(self._brush(q)),
@@ -232,7 +248,11 @@ class Session:
         """Books and frames; those of the whole recording were made with the tiles."""
         if range_ is None:
             return dict(self.tiles.facts["table"])
-        return self._of(_BY_FRAME, range_, _nothing, lambda found: answers.table(found, self._labels))
+
+        def unused(note: str) -> dict[str, Any]:
+            return {"devices": self.tiles.books(*range_), "rows": [], "problems": [], "note": note}
+
+        return self._of(_BY_FRAME, range_, unused, lambda found: answers.table(found, self._labels))
 
     def flame(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
         """Call paths per device; where kernels hold the joules, also the host's paths, in a view of their own."""
@@ -303,10 +323,6 @@ class Session:
 def _ends(recording: Recording) -> list[str]:
     """What a recording still being made says about its missing end: no news while one watches."""
     return [problem.message for problem in recording.problems if problem.kind == "partial"]
-
-
-def _nothing(note: str) -> dict[str, Any]:
-    return {"devices": [], "rows": [], "problems": [], "note": note}
 
 
 def _int(query: Mapping[str, str], name: str) -> int:

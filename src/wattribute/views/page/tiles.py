@@ -22,7 +22,7 @@ from . import energy
 from .energy import Metered, addable
 from .lanes import Files, Grid, Lane, Writer, exact
 
-VERSION = 2  # of the folder's layout: another one is made anew
+VERSION = 3  # of the folder's layout: another one is made anew
 EXACT_SPANS = 5000  # per view: up to so many spans are drawn one by one
 MOST_BINS = 1024  # per lane and view: 64 lanes stay below 2 MB
 _MANIFEST = "tiles.json"
@@ -159,13 +159,13 @@ class Tiles:
         parts = [power(curve, edges, per_s)[:, 0] for curve, book in curves if book in added]
         return [float(value) for value in np.nansum(parts, axis=0)] if parts else [None] * bins
 
-    def find(self, frames: Sequence[int], locations: Sequence[int], after: int) -> dict[str, Any]:
-        """The first span of these frames, in these lanes, that starts after a moment."""
+    def find(self, frames: Sequence[int], after: int) -> dict[str, Any]:
+        """The first span of these frames, in any lane, that starts after a moment."""
         best: dict[str, Any] = {"found": False, "start": self.length + 1}
-        for location in locations:
-            row = self.lanes[location].first_of(frames, after, best["start"]) if location in self.lanes else None
+        for location, lane in self.lanes.items():
+            row = lane.first_of(frames, after, best["start"])
             if row is not None:
-                spans, _ = self.lanes[location].piece(row, row + 1)
+                spans, _ = lane.piece(row, row + 1)
                 best = {"found": True, "lane": location, "start": int(spans.start[-1]), "end": int(spans.end[-1])}
         return best
 
@@ -187,6 +187,14 @@ class Tiles:
         ]
         whole = {"ticks": int(ticks.sum()), "calls": int(calls.sum()), "frames": int(((ticks > 0) | (calls > 0)).sum())}
         return {"top": frames, "self_j": float(joules.sum()) if metered else None, **whole}
+
+    def books(self, a: int, b: int) -> list[dict[str, Any]]:
+        """What each device burned from a to b, for a recording in which nobody used any."""
+        burned = [float(_used(curve, a, b)) for curve in self.metered.burned]
+        return [
+            {**device, "measured_j": joules, "attributed_j": 0.0, "idle_j": joules}
+            for device, joules in zip(self.facts["devices"], burned, strict=True)
+        ]
 
     def span(self, location: int, row: int) -> dict[str, Any]:
         """One span in full: joules with bounds per device, self and total, and its share of what was measured."""

@@ -1,7 +1,7 @@
 // Where data come from in the self-contained file: all of it is in the page. Small recordings came with every span and
 // curve and answer exactly; large ones with bins, and sums per frame and bin, so that a brush snaps to their edges.
 
-import { used, walk } from "wattribute/fold.js";
+import { power, used, walk } from "wattribute/fold.js";
 import { unpack } from "wattribute/source.js";
 
 function bytes(text) {
@@ -21,7 +21,6 @@ export class EmbeddedSource {
     this.data = data;
     this.live = false;
     this.drawn = unpack(bytes(data.view));
-    this.watts = unpack(bytes(data.power));
     this.parts = new Map(this.drawn.parts.map((part) => [part.lane, part]));
     this.burned = (data.burned ?? []).map(curveOf);
     this.uses = usesOf(data.uses);
@@ -32,7 +31,12 @@ export class EmbeddedSource {
   async facts() { return this.data.facts; }
   async status() { return { revision: this.data.facts.revision }; }
   async view(lanes) { return { ...this.drawn, parts: lanes.map((lane) => this.parts.get(lane)).filter(Boolean) }; }
-  async power() { return this.watts; }
+  async power(devices, from, to, width) {
+    const bins = Math.max(1, Math.min(1024, width, Math.floor(to - from)));
+    const per = this.data.facts.clock.ticks_per_s;
+    return { from, to, bins, parts: devices.map((device) => ({ device, f32: power(this.burned[device], from, to, bins, per) })) };
+  }
+
   async overview() { return this.data.overview; }
   async compare() { return this.data.compare; }
 
@@ -56,12 +60,11 @@ export class EmbeddedSource {
     return { top: [], frames: 0 };
   }
 
-  async find(frames, lanes, after) {
+  async find(frames, after) {
     const wanted = new Set(frames);
     let best = { found: false, start: Infinity };
-    for (const lane of this.exact ? lanes : []) {
-      const part = this.parts.get(lane);
-      for (let i = 0; part && i < part.size && part.f64[5 * i] < best.start; i += 1) {
+    for (const [lane, part] of this.exact ? this.parts : []) {
+      for (let i = 0; i < part.size && part.f64[5 * i] < best.start; i += 1) {
         if (part.f64[5 * i] > after && wanted.has(part.i32[10 * i + 8])) best = { found: true, lane, start: part.f64[5 * i], end: part.f64[5 * i + 1] };
       }
     }
@@ -83,6 +86,7 @@ export class EmbeddedSource {
 
   async table(range) {
     if (!range) return this.data.table;
+    if (!this.uses.size && !this.data.bins) return { ...this.data.table, devices: this.books(range, new Map()) };
     if (!this.exact) return this.binned(range);
     const { frames, clock } = this.data.facts;
     const rows = new Map();

@@ -19,6 +19,26 @@ export function level(curve, t) {
 
 export const used = (curve, a, b) => level(curve, b) - level(curve, a);
 
+/** Power between `from` and `to` in so many bins, as tiles.power: mean, least, greatest watts; NaN where nothing was read. */
+export function power(curve, from, to, bins, perSecond) {
+  const { times, values } = curve;
+  const last = times.length - 1;
+  const out = new Float32Array(3 * bins).fill(NaN);
+  let at = 0;
+  for (let i = 0; last > 0 && i < bins; i += 1) {
+    const [a, b] = [Math.max(times[0], from + ((to - from) * i) / bins), Math.min(times[last], from + ((to - from) * (i + 1)) / bins)];
+    if (b <= a) continue;
+    while (at + 1 < last && times[at + 1] <= a) at += 1;
+    let [least, most] = [Infinity, -Infinity];
+    for (let k = at; k < last && times[k] < b; k += 1) {
+      const slope = ((values[k + 1] - values[k]) / (times[k + 1] - times[k])) * perSecond;
+      [least, most] = [Math.min(least, slope), Math.max(most, slope)];
+    }
+    out.set([(used(curve, a, b) / (b - a)) * perSecond, least, most], 3 * i);
+  }
+  return out;
+}
+
 /** The part of [a, b) that the readings cover. */
 function covered(curve, a, b) {
   let sum = 0;

@@ -111,7 +111,7 @@ export class Lanes {
     const top = Math.min(this.view.scroll, this.bottom);
     if (!this.rows.length) {
       context.fillStyle = colours.soft;
-      context.fillText("no spans in this recording: the power above is all there is", GUTTER + 12, 20);
+      context.fillText(this.facts.devices.length ? "no spans in this recording: the power above is all there is" : "no spans in this recording", GUTTER + 12, 20);
     }
     if (this.data && !this.image) this.paint();
     for (const row of this.visible()) {

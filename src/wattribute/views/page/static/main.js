@@ -234,10 +234,9 @@ class App {
   async next() {
     if (!this.matching) return;
     const frames = this.matching.flatMap((match, i) => (match ? [i] : []));
-    const lanes = this.facts.lanes.map((lane) => lane.location);
     if (!frames.length) return;
-    let hit = await this.source.find(frames.slice(0, 2000), lanes, this.after ?? -1);
-    if (!hit.found && this.after !== null) hit = await this.source.find(frames.slice(0, 2000), lanes, -1);
+    let hit = await this.source.find(frames.slice(0, 2000), this.after ?? -1);
+    if (!hit.found && this.after !== null) hit = await this.source.find(frames.slice(0, 2000), -1);
     if (!hit.found) return this.say("No span of these frames.");
     this.after = hit.start;
     const room = Math.max(8, (hit.end - hit.start) * 2);

@@ -37,7 +37,7 @@ export class Power {
     this.axis.draw(context, height);
     if (!this.devices.length) {
       context.fillStyle = colours.soft;
-      context.fillText("no energy was metered in this recording", 12, 9);
+      context.fillText("no energy metered", 12, 9);
     }
     this.shown().forEach((device, i) => this.track(context, device, 18 + i * TRACK, width, colours));
     if (this.devices.length > MOST) {

@@ -63,7 +63,7 @@ export class ServerSource {
   overview() { return this.json("overview"); }
   span(lane, row, signal) { return this.json("span", { lane, row }, signal); }
   bin(lane, from, to, signal) { return this.json("bin", { lane, from, to }, signal); }
-  find(frames, lanes, after) { return this.json("find", { frames: frames.join(","), lanes: lanes.join(","), after }); }
+  find(frames, after) { return this.json("find", { frames: frames.join(","), after }); }
   table(range) { return this.json("table", range ? { from: range[0], to: range[1] } : {}); }
   flame(range) { return this.json("flame", range ? { from: range[0], to: range[1] } : {}); }
   heat(range) { return this.json("heat", range ? { from: range[0], to: range[1] } : {}); }

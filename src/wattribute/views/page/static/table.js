@@ -23,7 +23,8 @@ export class Table {
       panel.replaceChildren(el("p", { class: "empty", text: data.note || "No energy was metered in this recording: lanes show time only." }));
       return;
     }
-    panel.replaceChildren(this.books(), this.frames(), ...(data.problems.length ? [problems(data.problems)] : []));
+    const below = data.rows.length || !data.note ? this.frames() : el("p", { class: "empty", text: data.note });
+    panel.replaceChildren(this.books(), below, ...(data.problems.length ? [problems(data.problems)] : []));
   }
 
   books() {

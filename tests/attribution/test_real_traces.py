@@ -109,6 +109,40 @@ def test_a_constant_metric_is_no_trouble(simple):
     assert found.rows["unit"].unique().to_list() == ["%·s"]
 
 
+@pytest.mark.parametrize("share", ["even", "process", "full"])
+@pytest.mark.parametrize("method", ["linear", "window"])
+def test_books_balance_on_every_trace(shared, method, share):
+    """Whatever was recorded with a trace, metric by metric; the order of rows and their bits repeat."""
+    asked = {"simple-mi300": ["energy_count", "current_socket_power"], "frontier-hpl-partial": ["energy_count"]}
+    asked |= {"ping-pong-papi": ["TOT_CYC", "L2_TCM", "BR_MSP"], "cloverleaf-openacc-cuda": ["mem_usage"]}
+    for trace, metrics in asked.items():
+        recording = wattribute.read(shared / "traces" / trace)
+        for metric in metrics:
+            found = attribute(recording, metric=metric, method=method, share=share, by="device,process,frame")
+            again = attribute(
+                recording, metric=metric, method=method, share=share, by="device,process,frame", threads=1
+            )
+            assert found.rows.equals(again.rows)
+            unit = "j" if "self_j" in found.rows.columns else "value"
+            for row in found.devices.to_dicts():
+                used, idle, measured = (row[f"{name}_{unit}"] for name in ("attributed", "idle", "measured"))
+                if share == "full":
+                    assert used + idle >= measured * (1 - 1e-9)
+                else:
+                    assert used + idle == pytest.approx(measured, rel=1e-9)
+            assert found.rows[f"self_{unit}"].sum() == pytest.approx(
+                found.devices[f"attributed_{unit}"].sum(), rel=1e-9, abs=1e-12
+            )
+
+
+def test_an_archive_gives_the_same_bits(simple, frontier, tmp_path):
+    for name, recording in (("simple", simple), ("frontier", frontier)):
+        wattribute.save(recording, tmp_path / f"{name}.watt")
+        one, two = attribute(recording, by="device,path"), attribute(tmp_path / f"{name}.watt", by="device,path")
+        assert one.rows.equals(two.rows)
+        assert one.devices.equals(two.devices)
+
+
 HOST = "frontier09408"
 
 

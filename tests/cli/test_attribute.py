@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
-from wattribute import cli
+from wattribute import cli, save
 
 REPORT = """\
 Device: GPU-0
@@ -80,6 +81,31 @@ def test_table_shows_books_rows_and_idle_devices(wattribute, simple):
     for words in ("GPU 3", "2.24 kJ", "1.84 kJ", "395 J", "heavy_kernel", "389 W", "nobody", "82 %"):
         assert words in out
     assert "hwmon2" in errors
+
+
+def test_a_table_by_signal_has_shares_per_signal(wattribute, simple):
+    out, _ = wattribute(simple, "--metric", "device=0", "--by", "signal", "--statistics", "--top", "3")
+    assert "A2rocm_smi:::busy_percent:device=0" in out
+    (line,) = [line for line in out.splitlines() if "energy_count:device=0" in line and "82 %" in line]
+    assert "1.84 kJ" in line
+    assert "… and 1 more" in out
+
+
+def test_hostile_names_stay_text(wattribute, tmp_path, monkeypatch):
+    from tests.recordings import small
+
+    recording = small()
+    evil = ("[red]main[/]\x1b[31m\n<script>", *recording.frames.name[1:])
+    healthy = replace(recording.signals[0], stale=False, wraps_at=None, latency_s=None)
+    recording = replace(recording, frames=replace(recording.frames, name=evil), signals=(healthy,))
+    save(recording, tmp_path / "evil.watt")
+    out, _ = wattribute(tmp_path / "evil.watt", "--of", "host")
+    assert "[red]main[/]" in out
+    assert "\x1b" not in out
+    csv, _ = wattribute(tmp_path / "evil.watt", "--of", "host", "--format", "csv")
+    assert "<script>" in csv
+    document = json.loads(wattribute(tmp_path / "evil.watt", "--of", "host", "--format", "json")[0])
+    assert document["rows"][0]["frame"] == evil[0]
 
 
 def test_files_are_written_whole(wattribute, simple, tmp_path):

@@ -137,6 +137,8 @@ def _devices(
     schema = {"coverage": pl.Float64, "gain_error": pl.Float64, "resolution": pl.Float64}
     table = pl.DataFrame(rows, schema_overrides=schema)
     problems = list(dict.fromkeys(problem for book in books for problem in book.problems))
+    if (plan.begin is not None or plan.end is not None) and not any(len(book.times) for book in books):
+        problems.append(Problem("outside", "no reading lies in the part of the time that was asked for"))
     return table.rename({name: f"{name}_{suffix(books)}" for name in ("measured", "attributed", "idle")}), problems
 
 

@@ -158,7 +158,8 @@ def sources(recording: Recording, options: Options, topology: Topology) -> tuple
     if not any(source.users for source in found):
         listed = ", ".join(dict.fromkeys(source.device.name for source in found))
         asked = ", ".join(dict.fromkeys(source.of for source in found))
-        raise NoDataError(f"no location uses {listed} (of {asked}); try another --of, or say who does with --map")
+        lost = f" ({len(recording.missing)} locations could not be read)" if recording.missing else ""
+        raise NoDataError(f"no location uses {listed} (of {asked}){lost}; try another --of, or say who does with --map")
     return found, told
 
 

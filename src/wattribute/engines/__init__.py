@@ -99,7 +99,7 @@ def _prepare(
     if wrong:
         raise OptionError.unknown("option", wrong[0], (*checked.__annotations__, *_READING, "topology", "maps"))
     options = checked(**given)
-    recording = _recording(source, reading)
+    recording = _recording(source, reading, threads)
     first, last = moment(begin, recording.clock), moment(end, recording.clock)
     if first is not None and last is not None and first >= last:
         raise OptionError(f"the time from {begin} to {end} is empty")
@@ -110,7 +110,7 @@ def _prepare(
     return recording, plan, join.groups(plan), notes
 
 
-def _recording(source: Recording | str | os.PathLike[str], reading: dict[str, Any]) -> Recording:
+def _recording(source: Recording | str | os.PathLike[str], reading: dict[str, Any], threads: int | None) -> Recording:
     reading = {name: value for name, value in reading.items() if value not in (None, (), [])}
     if isinstance(source, Recording):
         if not reading:
@@ -123,7 +123,7 @@ def _recording(source: Recording | str | os.PathLike[str], reading: dict[str, An
         return select(source, **reading)
     from ..readers import read
 
-    return read(source, **reading)
+    return read(source, threads=threads, **reading)
 
 
 def _engine(name: str) -> Any:

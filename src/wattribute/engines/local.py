@@ -19,8 +19,11 @@ def run(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]], threa
     count = threads if threads is not None else available()
     if count <= 1:
         return [solve(recording, plan, group) for group in groups]
-    with ThreadPoolExecutor(count) as pool:
+    pool = ThreadPoolExecutor(count)
+    try:
         return [solve(recording, plan, group, pool.map) for group in groups]
+    finally:  # after Ctrl-C what has not begun does not begin
+        pool.shutdown(cancel_futures=True)
 
 
 def available() -> int:

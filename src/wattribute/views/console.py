@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,8 +82,10 @@ def _caption(found: Attribution) -> Text:
 def _books(found: Attribution, unit: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     hosts = found.devices["host"].n_unique() > 1
-    runs = "run" in found.devices.columns
-    for name in (*(["run"] if runs else []), *("device", "host", "of")[:: 1 if hosts else 2]):
+    named = [name for name in ("run", "device", "host", "signal", "of") if name in found.devices.columns]
+    one = {"host": not hosts, "signal": not found.devices.select(set(named) - {"signal"}).is_duplicated().any()}
+    named = [name for name in named if not one.get(name)]
+    for name in named:
         table.add_column(name)
     for name in ("measured", "", "attributed", "", "idle", "", "coverage", "users"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -91,10 +94,7 @@ def _books(found: Attribution, unit: str) -> Table:
         measured, attributed, idle = (si(amount, row["unit"]) for amount in amounts)
         notes = " estimated" if row["estimated"] else "" if amounts[0] else " (did not move)"
         table.add_row(
-            *([Text(clean(row["run"]))] if runs else []),
-            Text(clean(row["device"]) + notes),
-            *([Text(clean(row["host"]))] if hosts else []),
-            row["of"],
+            *(Text(clean(row[name]) + (notes if name == "device" else "")) for name in named),
             *(measured, "=", attributed, "+", idle),
             _bar(amounts[1], amounts[0], "kernel" if row["of"].startswith("kernels") else "user"),
             "–" if row["coverage"] is None else percent(row["coverage"], 1.0),
@@ -117,6 +117,7 @@ def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: floa
     room = max(12, (width - _NUMBERS) // max(1, len(keys)))  # long names share what the numbers leave
     names = {key: labels((_name(row[key]) for row in shown), room) for key in keys}
     kinds = _kinds(found)
+    wholes = _by_signal(found, unit) if "signal" in keys else {}
     table = Table(box=None, pad_edge=False, header_style="bold")
     for key in keys:
         table.add_column(key, no_wrap=True)
@@ -132,23 +133,42 @@ def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: floa
         rate = row["power_w"] if unit == "j" else row["self_rate"]
         table.add_row(
             *(Text(names[key][_name(row[key])]) for key in keys),
-            _bar(row[f"self_{unit}"], whole, kinds.get(row.get("frame") or _last(row.get("path")), "user")),
+            _bar(
+                row[f"self_{unit}"],
+                wholes.get(row.get("signal"), whole),
+                kinds.get(row.get("frame") or _last(row.get("path")), "user"),
+            ),
             *_amounts(row, unit, symbol),
-            percent(row[f"self_{unit}"], whole),
+            percent(row[f"self_{unit}"], wholes.get(row.get("signal"), whole)),
             si(row[f"total_{unit}"], symbol),
             seconds(row["self_ns"] / 1e9),
-            si(rate, "W" if unit == "j" else f"{symbol}/s"),
+            si(rate, "W" if unit == "j" else _rate_unit(symbol)),
             count(row["calls"]) if "calls" in row else "1",
             *(si(row[name]) for name in extra),
             *(si(row[name], "g") for name in grams),
         )
-    if len(rows) > len(shown):
+    if len(rows) > len(shown) and "signal" in keys:  # signals of different units have no sum
+        table.add_row(Text(f"… and {len(rows) - len(shown):,} more", style="dim"))
+    elif len(rows) > len(shown):
         rest = rows.tail(len(rows) - len(shown))[f"self_{unit}"].sum()
         symbol = "J" if unit == "j" else shown[0]["unit"]
         more = Text(f"… and {len(rows) - len(shown):,} more", style="dim")
         blank: list[Text] = [Text()] * (len(keys) - 1)
         table.add_row(*([more, *blank] if keys else []), "", si(rest, symbol), percent(rest, whole))
     return table
+
+
+def _by_signal(found: Attribution, unit: str) -> dict[str, float]:
+    """What shares are shares of when rows are by signal: signals may have different units."""
+    sums: dict[str, float] = defaultdict(float)
+    for signal, measured in zip(found.devices["signal"], found.devices[f"measured_{unit}"], strict=True):
+        sums[signal] += measured
+    return sums
+
+
+def _rate_unit(symbol: str) -> str:
+    """The unit of a quantity per second: a gauge's own, when the quantity is its integral."""
+    return symbol.removesuffix("·s") if symbol.endswith("·s") else {"J": "W"}.get(symbol, f"{symbol}/s")
 
 
 def _worth_showing(found: Attribution, key: str) -> bool:

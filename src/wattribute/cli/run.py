@@ -31,6 +31,13 @@ def command(
     scope: Annotated[str, typer.Option(help="machine: all of it; process: the command's share.")] = "machine",
     repeat: Annotated[int, typer.Option(help="Run it so many times: mean and confidence interval.")] = 1,
     cooldown: Annotated[float, typer.Option(help="Seconds of rest between repeats.")] = 0.0,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Two commands in turns, CMD --- CMD: what differs, and how sure.")
+    ] = False,
+    warm_ups: Annotated[int, typer.Option(min=0, help="Unrecorded runs of each before --compare.")] = 1,
+    fail_above: Annotated[
+        str | None, typer.Option(metavar="5%", help="With --compare: exit with 3 if the second surely uses more.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="No live table on a terminal.")] = False,
     format: Annotated[str, typer.Option(help="table or json, printed last on stderr.")] = "table",
@@ -38,6 +45,10 @@ def command(
     if format not in ("table", "json"):
         raise OptionError.unknown("format", format, ["table", "json"])
     specs = [name for given in meters for name in given.split(",") if name]
+    if compare:
+        options = {"meters": specs, "interval_s": interval, "scope": scope, "zone": zone, "intensity": intensity}
+        turns = {"repeat": repeat if repeat > 1 else None, "warm_ups": warm_ups, "rest_s": cooldown or None}
+        raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:
         target = numbered(output, number, repeat)
@@ -57,6 +68,36 @@ def command(
             break
     _report(done, quiet, format)
     raise typer.Exit(next((r.exit_code for r in done if r.exit_code), 0))
+
+
+def _compared(
+    argv: list[str], output: Path | None, fail_above: str | None, quiet: bool, format: str, options: dict[str, Any]
+) -> int:
+    """Run two commands against each other; gives the exit code."""
+    from ..outputs.versus import split_commands, versus
+    from .compare import TOO_MUCH, fraction
+
+    limit = None if fail_above is None else fraction(fail_above)
+    done = versus(
+        *split_commands(argv), output, **{name: value for name, value in options.items() if value is not None}
+    )
+    for line in done.trouble:
+        print(f"wattribute: {line}", file=sys.stderr)
+    if done.comparison is None:
+        return done.exit_code or 1
+    if format == "json":
+        print(
+            json.dumps({**done.comparison.to_dict(), "folder": str(done.folder)}, ensure_ascii=False), file=sys.stderr
+        )
+    elif not quiet:
+        from rich.console import Console
+
+        from ..views.console_compare import comparison_table
+
+        console = Console(stderr=True, highlight=False)
+        console.print(comparison_table(done.comparison), f"saved: {done.folder}", sep="\n")
+    too_much = limit is not None and done.comparison.exceeds(limit)
+    return done.exit_code or (TOO_MUCH if too_much else 0)
 
 
 def _observers(stack: contextlib.ExitStack, wanted: bool) -> tuple[Any, ...]:

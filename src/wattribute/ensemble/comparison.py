@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..attribution.compare import IDLE, VALUES, Comparison, compare_tables
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from . import Ensemble
 
+COMMAND = "(command)"
 _OF_DEVICES = ("device", "signal", "of", "host")
 
 
@@ -34,19 +36,17 @@ def compare(
         raise OptionError("'run' is what is compared, not a key; use one or more of frame, path, process, device")
     first, second = _attributed(a, keys, options), _attributed(b, keys, options)
     problems = [*_marked(first, "A"), *_marked(second, "B"), *_unlike(first, second)]
-    return compare_tables(
-        _keyed(first, keys), _keyed(second, keys), _whole(first), _whole(second), keys, confidence, problems
-    )
+    rows_a, rows_b = _keyed(first, keys), _keyed(second, keys)
+    return compare_tables(rows_a, rows_b, _whole(first, rows_a), _whole(second, rows_b), keys, confidence, problems)
 
 
 def _attributed(side: Ensemble | PathLike | Iterable[PathLike], keys: list[str], options: Any) -> EnsembleAttribution:
     from . import Ensemble
 
-    if isinstance(side, Ensemble):
-        found = side.attribute(keys, **options)
-    else:
-        reading, rest = parted(options)
-        found = Ensemble.read(side, **reading).attribute(keys, **rest)
+    if not isinstance(side, Ensemble):
+        reading, options = parted(options)
+        side = Ensemble.read(side, **reading)
+    found = _alike(side).attribute(keys, **options)
     if "measured_j" not in found.devices.columns or found.devices["measured_j"].null_count():
         units = sorted(set(found.devices["unit"].to_list()))
         raise OptionError(f"compare needs joules, not {' and '.join(units)}; choose an energy metric with --metric RE")
@@ -54,6 +54,26 @@ def _attributed(side: Ensemble | PathLike | Iterable[PathLike], keys: list[str],
     if views.is_duplicated().any():
         raise OptionError("compare needs one view of each device; give --of once, with a comma for several words")
     return found
+
+
+def _alike(side: Ensemble) -> Ensemble:
+    """Commands under one name, since two of them shall be compared."""
+    runs = []
+    for run in side.runs:
+        frames = run.recording.frames
+        names = [
+            COMMAND if what == "command" else name for name, what in zip(frames.name, frames.paradigm, strict=True)
+        ]
+        runs.append(replace(run, recording=replace(run.recording, frames=replace(frames, name=tuple(names)))))
+    return replace(side, runs=tuple(runs))
+
+
+def _life_s(part: Attribution) -> float | None:
+    """How long the command lived, in the recording of one: what was metered before and after is not its energy."""
+    told = part.recording.metadata.get("run")
+    if not isinstance(told, Mapping) or "start_ticks" not in told or "end_ticks" not in told:
+        return None
+    return float(part.recording.clock.seconds(told["end_ticks"] - told["start_ticks"]))
 
 
 def _marked(side: EnsembleAttribution, name: str) -> list[Problem]:
@@ -98,7 +118,8 @@ def _keyed(side: EnsembleAttribution, keys: Sequence[str]) -> pl.DataFrame:
         pl.col("self_high_j").alias("high_j"),
     )
     devices = side.devices if {"device", "signal"} & set(keys) else _inner(side.devices)
-    idle = _idle(devices, keys).filter(pl.col("energy_j") != 0)
+    commands = [run for run, part in side.parts.items() if _life_s(part) is not None]
+    idle = _idle(devices, keys).filter((pl.col("energy_j") != 0) & ~pl.col("run").is_in(commands))
     return pl.concat([rows, idle], how="vertical_relaxed").select("run", *keys, *VALUES)
 
 
@@ -119,21 +140,32 @@ def _idle(devices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _whole(side: EnsembleAttribution) -> pl.DataFrame:
-    """The measured energy of each run and how long it was metered."""
+def _whole(side: EnsembleAttribution, keyed: pl.DataFrame) -> pl.DataFrame:
+    """The measured energy of each run and how long it was metered; of a command's run, what it used while it lived."""
     import polars as pl
 
-    bound = pl.when("bounded").then("measured_j")
-    energy = _inner(side.devices).with_columns(_bound=bound).group_by("run", maintain_order=True)
-    sums = energy.agg(pl.col("measured_j").sum(), pl.col("_bound").sum(), pl.col("bounded").all())
-    times = {run: _metered_s(part) for run, part in side.parts.items()}
-    whole = pl.when("bounded").then("_bound")
-    return sums.select(
-        "run",
-        pl.col("measured_j").alias("energy_j"),
-        pl.Series("time_s", [times[run] for run in sums["run"]], dtype=pl.Float64),
-        whole.alias("low_j"),
-        whole.alias("high_j"),
+    lives = {run: _life_s(part) for run, part in side.parts.items()}
+    sums = (
+        _inner(side.devices)
+        .group_by("run", maintain_order=True)
+        .agg(pl.col("measured_j", "attributed_j").sum(), pl.col("bounded").all())
+    )
+    lived = pl.Series("lived", [lives[run] is not None for run in sums["run"]], dtype=pl.Boolean)
+    times = [lives[run] or _metered_s(side.parts[run]) for run in sums["run"]]
+    bounds = keyed.group_by("run").agg(
+        pl.when(pl.col(n).null_count() == 0).then(pl.col(n).sum()) for n in ("low_j", "high_j")
+    )
+    measured = pl.when("bounded").then("measured_j")
+    return (
+        sums.with_columns(lived, pl.Series("time_s", times, dtype=pl.Float64))
+        .join(bounds, "run", how="left")
+        .select(
+            "run",
+            pl.when("lived").then("attributed_j").otherwise("measured_j").alias("energy_j"),
+            "time_s",
+            pl.when("lived").then("low_j").otherwise(measured).alias("low_j"),
+            pl.when("lived").then(pl.min_horizontal("high_j", "measured_j")).otherwise(measured).alias("high_j"),
+        )
     )
 
 

@@ -82,7 +82,7 @@ def _caption(found: Attribution) -> Text:
 def _books(found: Attribution, unit: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     hosts = found.devices["host"].n_unique() > 1
-    named = [name for name in ("run", "device", "host", "signal", "of") if name in found.devices.columns]
+    named: list[str] = [name for name in ("run", "device", "host", "signal", "of") if name in found.devices.columns]
     one = {"host": not hosts, "signal": not found.devices.select(set(named) - {"signal"}).is_duplicated().any()}
     named = [name for name in named if not one.get(name)]
     for name in named:

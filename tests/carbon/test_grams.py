@@ -111,9 +111,13 @@ def test_no_time_and_no_energy():
         emissions(([1, 2], [0.0, float("nan")]), outside=OFFLINE)
 
 
-def test_checking_before_a_run():
+def test_checking_before_a_run(monkeypatch):
     assert check("FR").code == "FR"
     assert check(None) is None
+    monkeypatch.setenv("WATTRIBUTE_ZONE", "Atlantis")
+    with pytest.raises(OptionError, match="unknown zone"):
+        check()
+    monkeypatch.delenv("WATTRIBUTE_ZONE")
     with pytest.raises(OptionError, match="unknown zone"):
         check("Atlantis")
     with pytest.raises(OptionError, match="did you mean 'yearly'"):

@@ -59,10 +59,10 @@ def test_a_parquet_table_of_several_zones(tmp_path):
     path = tmp_path / "grid.parquet"
     times = [datetime(2024, 9, 4, 14), datetime(2024, 9, 4, 14), datetime(2024, 9, 4, 15)]
     pl.DataFrame({"start": times, "zone": ["DE", "FR", "DE"], "g_per_kwh": [300.0, 50.0, 310.0]}).write_parquet(path)
-    assert [s.g_per_kwh for s in from_table(path, "de").steps] == [300.0, 310.0]
-    assert [s.g_per_kwh for s in from_table(path, "FR").steps] == [50.0]
+    assert [s.g_per_kwh for s in from_table(path, {"de"}).steps] == [300.0, 310.0]
+    assert [s.g_per_kwh for s in from_table(path, {"France", "FR"}).steps] == [50.0]
     with pytest.raises(FormatError, match="no intensity for zone IT"):
-        from_table(path, "IT")
+        from_table(path, {"IT"})
 
 
 @pytest.mark.parametrize(

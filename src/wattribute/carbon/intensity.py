@@ -19,19 +19,17 @@ from .web import Web
 
 ZONE = "WATTRIBUTE_ZONE"
 _TABLES = (".csv", ".tsv", ".parquet", ".pq")
+_WEB = Web()  # one for the process: it remembers which servers to leave in peace
 
 
 @dataclass
 class World:
     """What lies outside the process: the network, the cache, the environment's default zone."""
 
-    web: Web = field(default_factory=Web)
+    web: Web = field(default_factory=lambda: _WEB)
     cache: Cache = field(default_factory=Cache)
     offline: bool = field(default_factory=lambda: bool(os.environ.get("WATTRIBUTE_OFFLINE")))
     zone: str | None = field(default_factory=lambda: os.environ.get(ZONE) or None)
-
-
-WORLD_OUTSIDE = World()
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ def resolve(
     ``given`` is a number (g/kWh), a table's path, "yearly", "gb" or "electricitymaps"; by default the half-hourly
     source for zones of Great Britain and the yearly figure for all others.
     """
-    outside = outside or WORLD_OUTSIDE
+    outside = outside or World()
     zone = zone or outside.zone
-    place = check(zone, given)
+    place = _checked(zone, given)
     number = _number(given)
     if number is not None:
         return Intensity(constant(number, "given"), place, place.name if place else "given")
@@ -71,8 +69,15 @@ def resolve(
     return _by_time(str(given), zone, place, start_ns, end_ns, outside)
 
 
-def check(zone: str | None, given: float | str | None = None) -> Zone | None:
-    """The zone of a name; raises OptionError for a zone, source or table that cannot be used. Asks no network."""
+def check(zone: str | None = None, given: float | str | None = None) -> Zone | None:
+    """The zone of a name, or of the environment; raises OptionError for a zone, source or table that cannot be used.
+
+    Asks no network and imports little: a program may be waiting to start.
+    """
+    return _checked(zone or World().zone, given)
+
+
+def _checked(zone: str | None, given: float | str | None) -> Zone | None:
     place = _place(zone, given)
     if given is None or given == "yearly":
         return place
@@ -149,7 +154,7 @@ def _by_time(given: str, zone: str | None, place: Zone | None, start_ns: int, en
         known = Profile(tuple(replace(step, source=words) for step in steps.steps))
         problems = tuple(why)
     else:
-        known = from_table(Path(given), zone)
+        known = from_table(Path(given), {zone, place.code} if zone and place else set())
         if not known.covers(start_ns, end_ns):
             problems = (f"{given} does not cover the whole run",)
     figure, substitute, stand_in = _figure(place)

@@ -7,7 +7,7 @@ is int64 nanoseconds since the Unix epoch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -103,15 +103,15 @@ def parse_time(value: Any) -> int:
     return int(value)
 
 
-def from_table(path: Path, zone: str | None = None) -> Profile:
-    """A profile from a CSV or Parquet table of times and intensities (and zones, when it has several).
+def from_table(path: Path, zones: Set[str] = frozenset()) -> Profile:
+    """A profile from a CSV or Parquet table of times and intensities; of ``zones`` when it has a column of them.
 
     A row holds from its time to its ``end`` or ``to``; without such a column to the next row, the last one as long as
     the one before it.
     """
-    rows = _rows(path, zone)
+    rows = _rows(path, {zone.casefold() for zone in zones})
     if not rows:
-        raise FormatError(path, "holds no intensity" + (f" for zone {zone}" if zone else ""))
+        raise FormatError(path, "holds no intensity" + (f" for zone {' or '.join(sorted(zones))}" if zones else ""))
     rows.sort(key=lambda row: row[0])
     name = f"table {path.name}"
     steps = []
@@ -126,7 +126,7 @@ def _last_end(rows: list[tuple[int, int | None, float]]) -> int:
     return 2 * rows[-1][0] - rows[-2][0] if len(rows) > 1 else END
 
 
-def _rows(path: Path, zone: str | None) -> list[tuple[int, int | None, float]]:
+def _rows(path: Path, zones: Set[str]) -> list[tuple[int, int | None, float]]:
     table = _table(path)
     columns = {name.strip().casefold(): name for name in table.columns}
     time = next((columns[name] for name in _TIMES if name in columns), None)
@@ -136,7 +136,7 @@ def _rows(path: Path, zone: str | None) -> list[tuple[int, int | None, float]]:
     end = columns.get("end") or columns.get("to") or columns.get("end_ns")
     rows = []
     for number, row in enumerate(table.iter_rows(named=True), 1):
-        if zone and "zone" in columns and str(row[columns["zone"]]).casefold() != zone.casefold():
+        if zones and "zone" in columns and str(row[columns["zone"]]).casefold() not in zones:
             continue
         try:
             until = parse_time(row[end]) if end and row[end] is not None else None

@@ -62,10 +62,10 @@ def _run(
     intensity: float | str | None,
     observers: Sequence[Callable[[dict[str, Any]], None]],
 ) -> Run:
-    if zone is not None or intensity is not None:
+    if zone is not None or intensity is not None or "WATTRIBUTE_ZONE" in os.environ:
         from ..carbon import check
 
-        check(zone, intensity)
+        check(zone, intensity)  # a wrong name is to be said before the command runs
     rank = ranks.of()
     told: dict[str, Any] = {"zone": zone} if zone else {}
     told["clock"] = clocks.stamp()  # by which ``merge`` joins the recordings of a job

@@ -97,7 +97,7 @@ class Sink:
     def _frame(self, name: str, code: Any) -> int:
         with self._lock:
             if name not in self._frames:
-                if self._names < 0:
+                if self._names < 0 and not self.closed:
                     self._start()
                 file, line = _where(code)
                 self._say({"frame": len(self._frames), "name": name, "file": file, "line": line})
@@ -124,9 +124,12 @@ class Sink:
             self._free.append(self._lanes.pop(key))
 
     def _say(self, line: dict[str, Any]) -> None:
+        """Add a line to the names; the lock is held."""
         os.write(self._names, json.dumps(line).encode() + b"\n")
 
     def _give_up(self) -> None:
+        if self.closed:
+            return
         self.closed = True
         try:
             os.close(os.open(os.path.join(self.folder, f"{os.getpid()}.lost"), os.O_CREAT | os.O_WRONLY, 0o644))
@@ -135,10 +138,12 @@ class Sink:
 
     def close(self) -> None:
         """Stop recording; regions still open stay open in the file."""
-        self.closed = True
-        for descriptor in (self._file, self._names):
-            if descriptor >= 0:
-                os.close(descriptor)
+        with self._lock:
+            self.closed = True
+            for descriptor in (self._file, self._names):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            self._file = self._names = -1  # a thread that is late must not write to whatever gets these numbers next
 
 
 _sink: Sink | None = None

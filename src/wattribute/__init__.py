@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .views import plot
     from .views.description import describe
     from .views.page import view, write_page
+    from .views.report import write_report
 
 __version__ = "0.1.0"
 
@@ -54,6 +55,7 @@ _HOME = {
     "sql": "outputs.sql",
     "view": "views.page",
     "write_page": "views.page",
+    "write_report": "views.report",
 }
 _MODULES = {"plot": "views.plot"}
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "sql",
     "view",
     "write_page",
+    "write_report",
 ]
 
 

@@ -38,7 +38,7 @@ def test_the_ending_says_what_is_written(recording, tmp_path, ending, magic):
         (("flam", "run.watt", "-o", "x.png"), "unknown kind of chart 'flam'; did you mean 'flame'?"),
         (("flame", "run.watt", "-o", "x.gif"), "unknown ending of the output file '.gif'"),
         (("flame", "nowhere", "-o", "x.png"), "nowhere"),
-        (("flame", "run.watt", "-o", "no/such/x.png"), "no/such/x.png: No such file or directory"),
+        (("flame", "run.watt", "-o", "no/such/x.png"), "no/such/x.png: the folder no/such does not exist"),
         (("power", "run.watt", "run.watt", "-o", "x.png"), "shows one recording, not 2"),
         (
             ("power", "run.watt", "-o", "x.png", "--metric", "enrgy"),

@@ -18,7 +18,7 @@ from . import charts
 from .charts.of_paths import callgraph, dot, flame, icicle, sunburst
 from .charts.of_rows import books, distribution, heatmap, runs
 from .charts.of_time import bare_power, carbon, memory, node, panels, power, timeline
-from .save import FORMATS, format_of, save
+from .save import FORMATS, check_place, format_of, save
 from .save import write as write_file
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def write(kind: str, sources: Sequence[Any], output: str | os.PathLike[str], *, 
           zone: str | None = None, scale: float = 2.0, **selection: Any) -> Path:  # fmt: skip
     """Draw a chart into a file; a call graph also as ``.dot`` for Graphviz."""
     ending = format_of(output, (*FORMATS, "dot") if kind == "callgraph" else FORMATS)
+    check_place(output)
     if ending != "dot":
         return save(draw(kind, sources, looks=looks, zone=zone, **selection), output, scale)
     if len(sources) != 1:
@@ -76,12 +77,14 @@ def write(kind: str, sources: Sequence[Any], output: str | os.PathLike[str], *, 
 
 def _one(kind: str, source: Any, looks: dict[str, Any], zone: str | None, selection: dict[str, Any]) -> Any:
     if kind in _SIGNALS:
-        return _DRAWN[kind](_read(source, selection), **looks)
+        return _DRAWN[kind](read_source(source, selection), **looks)
     if kind == "carbon":
+        from ..carbon import emissions
+
         found = _attributed(source, ("device",), selection)
-        return carbon(found, _emissions(found, zone), **looks)
+        return carbon(found, emissions(found, zone=zone), **looks)
     if kind == "power":
-        recording = _read(source, selection)
+        recording = read_source(source, selection)
         try:
             return power(_attributed(recording, ("device", "frame"), selection), **looks)
         except NoDataError as error:
@@ -91,18 +94,11 @@ def _one(kind: str, source: Any, looks: dict[str, Any], zone: str | None, select
     return _DRAWN[kind](_attributed(source, _BY.get(kind, ("device", "frame")), selection), **looks)
 
 
-def _emissions(found: Attribution, zone: str | None) -> Any:
-    from .. import carbon
-
-    given: Any = found
-    return carbon.emissions(given, zone=zone)
-
-
 def stacks(source: Any, selection: dict[str, Any]) -> Attribution:
     """Energy by call path: of host threads when there are any and nobody said otherwise."""
     from .charts.ask import has_stacks
 
-    recording = _read(source, selection)
+    recording = read_source(source, selection)
     if selection.get("of") is None and has_stacks(recording):
         try:
             return _attributed(recording, ("path",), {**selection, "of": "host"})
@@ -111,7 +107,7 @@ def stacks(source: Any, selection: dict[str, Any]) -> Attribution:
     return _attributed(recording, ("path",), selection)
 
 
-def _read(source: Any, selection: dict[str, Any]) -> Recording:
+def read_source(source: Any, selection: dict[str, Any]) -> Recording:
     """The recording of a source; options that select what is read are taken out of ``selection``."""
     from ..model import Recording
     from ..readers import read

@@ -36,6 +36,15 @@ def format_of(path: str | os.PathLike[str], known: tuple[str, ...] = FORMATS) ->
     return ending
 
 
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Say at once that a file cannot be written there, and not after minutes of work."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: the folder {folder} does not exist")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: the folder {folder} cannot be written to")
+
+
 def save(chart: Any, path: str | os.PathLike[str], scale: float = 2.0) -> Path:
     """Write a chart; the path's ending says how."""
     ending = format_of(path)
@@ -44,11 +53,11 @@ def save(chart: Any, path: str | os.PathLike[str], scale: float = 2.0) -> Path:
     if ending == "html":
         data: bytes | str = html(spec, title)
     elif ending == "png":
-        data = convert().vegalite_to_png(spec, scale=scale)
+        data = convert().vegalite_to_png(still(spec), scale=scale)
     elif ending == "svg":
         data = svg(spec)
     elif ending == "pdf":
-        data = convert().vegalite_to_pdf(spec)
+        data = pdf(spec)
     else:
         data = spec
     return write(path, data)
@@ -56,7 +65,32 @@ def save(chart: Any, path: str | os.PathLike[str], scale: float = 2.0) -> Path:
 
 def svg(spec: str) -> str:
     """The chart as SVG text."""
-    return str(convert().vegalite_to_svg(spec))
+    return str(convert().vegalite_to_svg(still(spec)))
+
+
+def pdf(spec: str) -> bytes:
+    """The chart as a PDF of one page."""
+    return bytes(convert().vegalite_to_pdf(still(spec)))
+
+
+def still(spec: str) -> dict[str, Any]:
+    """The chart without what only a pointer can see: hover cards, the unseen marks that carry them, mark labels."""
+    whole: dict[str, Any] = json.loads(spec)
+    whole.setdefault("config", {})["aria"] = False
+    waiting = [whole]
+    while waiting:
+        view = waiting.pop()
+        view.get("encoding", {}).pop("tooltip", None)
+        if "layer" in view:
+            view["layer"] = [part for part in view["layer"] if _mark(part).get("opacity") != 0]
+        for parts in ("layer", "vconcat", "hconcat"):
+            waiting.extend(view.get(parts, ()))
+    return whole
+
+
+def _mark(view: dict[str, Any]) -> dict[str, Any]:
+    mark = view.get("mark", {})
+    return mark if isinstance(mark, dict) else {}
 
 
 def write(path: str | os.PathLike[str], data: bytes | str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,9 @@ def ask(attribution: Attribution, by: Sequence[str], **change: Any) -> Attributi
         return check(attribution)
     from ...engines import attribute
 
-    return check(attribute(attribution.recording, **{**options(attribution), "by": tuple(by), **change}))
+    asked = check(attribute(attribution.recording, **{**options(attribution), "by": tuple(by), **change}))
+    # whoever took the problems away tells them elsewhere
+    return asked if attribution.problems else replace(asked, problems=())
 
 
 def check(attribution: Attribution) -> Attribution:

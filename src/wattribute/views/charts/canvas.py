@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import MissingExtraError
 from ..kinds import KINDS, colour
 from ..names import columns, shorten
+from ..numbers import si
 from ..theme import SIZE, WIDTH, Theme, config
 
 Rows = list[dict[str, Any]]
@@ -122,6 +123,28 @@ def legend(kinds: Iterable[str], theme: Theme, width: float = WIDTH) -> Any:
     return squares + texts
 
 
+def scale_legend(title: str, most: float, unit: str, theme: Theme, width: float = WIDTH) -> Any:
+    """The sequential scale from 0 to ``most`` as steps: a gradient does not survive being put into a PDF page."""
+    alt = altair()
+    steps, long, left = 40, 200.0, pixels(title) + 10
+    rows: Rows = [
+        {"x": left + long * i / steps, "x2": left + long * (i + 1) / steps, "ground": theme.ramp((i + 0.5) / steps)}
+        for i in range(steps)
+    ]
+    words: Rows = [{"x": left + long * part, "text": si(most * part, unit)} for part in (0.0, 0.5, 1.0)]
+    x = {"scale": alt.Scale(domain=[0, width], nice=False), "axis": None}
+    boxes = layer(rows, width=width, height=26).mark_rect().encode(
+        x=alt.X("x:Q", **x), x2="x2:Q", y=alt.value(0), y2=alt.value(10), color=fixed("ground")
+    )  # fmt: skip
+    texts = layer(words).mark_text(baseline="top", color=theme.muted).encode(
+        x=alt.X("x:Q", **x), y=alt.value(14), text="text:N"
+    )  # fmt: skip
+    head = layer([{"text": title}]).mark_text(align="left", baseline="middle", color=theme.muted).encode(
+        x=alt.value(0), y=alt.value(5), text="text:N"
+    )  # fmt: skip
+    return alt.layer(boxes, texts, head)
+
+
 def wrap(text: str, width: float = WIDTH, size: int = SIZE) -> list[str]:
     """The text in lines that fit a width."""
     lines: list[str] = []
@@ -161,9 +184,10 @@ def finish(
 ) -> Any:
     """Parts below one another under a title, with a caption."""
     alt = altair()
-    body = alt.vconcat(*parts, spacing=spacing).resolve_scale(color="independent")
     sentences = [sentence for sentence in caption if sentence]
-    whole = alt.vconcat(body, note(sentences, theme), spacing=10) if sentences else alt.vconcat(body)
+    # one level of nesting only: deeper ones are more than a PDF may have
+    whole = alt.vconcat(*parts, *([note(sentences, theme)] if sentences else []), spacing=spacing)
+    whole = whole.resolve_scale(color="independent")
     head = alt.TitleParams(text=wrap(title, size=16), subtitle=wrap(subtitle, size=12) if subtitle else [])
     return whole.properties(title=head, config=config(theme))
 

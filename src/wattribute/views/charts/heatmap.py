@@ -17,7 +17,7 @@ from .. import names
 from ..kinds import colour, ink
 from ..numbers import percent, si
 from ..theme import ROW, WIDTH, Theme
-from .canvas import Rows, altair, fixed, hover, layer, lookup, pixels, quantity
+from .canvas import Rows, altair, fixed, hover, layer, lookup, pixels, scale_legend
 
 Floats = npt.NDArray[np.float64]
 _CARD = {
@@ -76,7 +76,7 @@ def _range(first: str, last: str) -> str:
     return f"{first}–{last[len(head) :]}" if head and last.startswith(head) and first != last else f"{first} … {last}"
 
 
-def heatmap(table: Table, theme: Theme, value: str = "energy") -> Any:
+def heatmap(table: Table, theme: Theme, value: str = "energy") -> list[Any]:
     """The matrix with a bar per frame to its right and a bar per process above it."""
     alt = altair()
     labels = list(names.labels(table.frames, 44).values())
@@ -85,23 +85,18 @@ def heatmap(table: Table, theme: Theme, value: str = "energy") -> Any:
     rows = _cells(table, labels, value, theme, cell)
     y = alt.Y("row:O", sort=None, title=None, axis=alt.Axis(labelExpr=lookup(labels), minExtent=40))
     x = alt.X("column:O", sort=None, title=None, axis=alt.Axis(**_process_axis(table.processes, cell)))
-    unit = "J" if value == "energy" else "W"
-    scale = alt.Scale(domainMin=0, nice=True, range=theme.scheme, interpolate="rgb")
-    legend = alt.Legend(
-        title="self energy" if value == "energy" else "mean power",
-        labelExpr=quantity(unit), orient="bottom", direction="horizontal", offset=6,
-        gradientLength=min(200, max(60, width)),
-    )  # fmt: skip
     boxes = layer(rows, width=width, height=height).mark_rect().encode(
-        x=x, y=y, color=alt.Color("value:Q", scale=scale, legend=legend), tooltip=hover(rows, **_CARD)
+        x=x, y=y, color=fixed("ground"), tooltip=hover(rows, **_CARD)
     )  # fmt: skip
     texts = layer([row for row in rows if row["text"]]).mark_text(baseline="middle").encode(
         x=x, y=y, text="text:N", color=fixed("ink"), tooltip=hover(rows, **_CARD)
     )  # fmt: skip
-    main = (boxes + texts).resolve_scale(color="independent")
     sides = _margin(table.energy_j.sum(axis=1), table.kinds, "row", theme, height)
     tops = _margin(table.energy_j.sum(axis=0), None, "column", theme, width)
-    return alt.vconcat(tops, alt.hconcat(main, sides, spacing=8), spacing=4)
+    title, unit = ("self energy", "J") if value == "energy" else ("mean power", "W")
+    shown = table.energy_j if value == "energy" else table.power_w
+    scale = scale_legend(title, float(shown.max(initial=0.0)), unit, theme)
+    return [tops, alt.hconcat(boxes + texts, sides, spacing=8), scale]
 
 
 def _cells(table: Table, labels: list[str], value: str, theme: Theme, cell: float) -> Rows:
@@ -126,6 +121,7 @@ def _cells(table: Table, labels: list[str], value: str, theme: Theme, cell: floa
                     "share": percent(float(table.energy_j[i, j]), whole),
                     "exact": f"{table.energy_j[i, j]:.9g} J",
                     "text": text if fits else "",
+                    "ground": theme.ramp(lightness),
                     "ink": ink(theme.ramp(lightness)),
                 }
             )

@@ -42,11 +42,12 @@ def heatmap(attribution: Attribution, *, value: str = "energy", theme: str = "li
         merged.append(f"A column adds up {shown.merged_processes} processes.")
     sums = dict(zip(whole.frames, whole.energy_j.sum(axis=1).tolist(), strict=True))
     return finish(
-        [heat.heatmap(shown, look, value)],
+        heat.heatmap(shown, look, value),
         look,
         title=ask.finding(found, sums),
         subtitle=ask.subtitle(found),
         caption=ask.caption(found, " ".join(merged)),
+        spacing=6,
     )
 
 
@@ -153,7 +154,7 @@ def runs(attributions: Sequence[Attribution], *, theme: str = "light") -> Any:
     points = [many.Run(label, p.duration_s, p.energy_j) for label, p in zip(_labels(points), points, strict=True)]
     least = min(points, key=lambda run: run.energy_j)
     energies = np.array([run.energy_j for run in points])
-    parts = [many.scatter(points, look)] + ([many.spread(points, look)] if len(points) >= 5 else [])
+    parts = [many.scatter(points, look), *(many.spread(points, look) if len(points) >= 5 else [])]
     low, mean, high = (si(float(value), "J") for value in (energies.min(), energies.mean(), energies.max()))
     said = f"{len(points)} runs, mean {mean}, from {low} to {high}." if len(points) > 1 else f"One run of {mean}."
     said += " On a dotted line power is the same."

@@ -77,7 +77,7 @@ def _power_parts(
     per_s, unit = time_unit(window[1] - window[0])
     most = max((float(track.high_w.max(initial=0.0)) for track in tracks), default=0.0)
     if len(shown) > _AREAS:
-        return [powers.carpet([tracks[i] for i in shown], look, window, per_s, most, unit)]
+        return powers.carpet([tracks[i] for i in shown], look, window, per_s, most, unit)
     axes = [None] * (len(shown) - 1) + [time_axis(unit)]
     parts = [
         powers.area(tracks[i], look, window, per_s, most, axis=axis, behind=ground)
@@ -150,6 +150,8 @@ def _lanes(
     if left_out:
         said.append(f"{left_out} lanes with less energy ({si(rest_j, 'J')}) are not drawn.")
     parts = [legend(present, look), chart] if colour == "kind" and present else [chart]
+    if colour != "kind":
+        parts.append(gantt.scale(shown, recording.clock, colour, look))
     return parts, said, ask.by_frame(found)
 
 
@@ -181,7 +183,7 @@ def node(attribution: Attribution, *, theme: str = "light", colour: str = "kind"
     tracks = [track for track in tracks if float(track.energy_j.sum()) > 0] or tracks
     most = max((float(track.high_w.max(initial=0.0)) for track in tracks), default=0.0)
     if len(tracks) > 6:
-        above = [powers.carpet(tracks, look, window, per_s, most, unit)]
+        above = powers.carpet(tracks, look, window, per_s, most, unit)
     else:
         above = [powers.area(track, look, window, per_s, most, height=44) for track in tracks]
     below, said, sums = _lanes(found, look, colour, top)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...model import Clock
 from ..numbers import si
 from ..theme import ROW, WIDTH, Theme
-from .canvas import Rows, altair, hover, layer, lookup, quantity, span_axis, time_axis
+from .canvas import Rows, altair, fixed, hover, layer, lookup, quantity, scale_legend, span_axis, time_axis
 
 Floats = npt.NDArray[np.float64]
 _CARD = {"device": "device", "when": "from", "mean": "mean", "range": "range", "energy": "energy", "exact": "exactly"}
@@ -145,8 +145,8 @@ def area(
 
 def carpet(
     tracks: Sequence[Track], theme: Theme, window: tuple[float, float], per_s: float, most_w: float, unit: str
-) -> Any:  # fmt: skip
-    """Many devices: a row each, colour = power."""
+) -> list[Any]:  # fmt: skip
+    """Many devices: a row each, colour = power; and the scale of the colours."""
     alt = altair()
     rows = [row | {"row": i, "row2": i + 1} for i, track in enumerate(tracks) for row in rows_of(track, per_s)[:-1]]
     labels = {f"{i + 0.5:g}": track.label for i, track in enumerate(tracks)}
@@ -157,16 +157,14 @@ def carpet(
             values=[i + 0.5 for i in range(len(tracks))], labelExpr=lookup(labels), title=None, grid=False
         ),
     }
-    legend = alt.Legend(title="power", orient="bottom", direction="horizontal", gradientLength=200,
-                        labelExpr=quantity("W"))  # fmt: skip
-    scale = alt.Scale(domain=[0, most_w or 1.0], range=theme.scheme)
+    for row in rows:
+        row["ground"] = theme.ramp(row["power"] / most_w if most_w else 0.0)
     boxes = layer(rows, width=WIDTH, height=height).mark_rect(clip=True).encode(
         x=alt.X("start:Q", scale=span_axis(window[0] * per_s, window[1] * per_s), axis=time_axis(unit)),
-        x2="end:Q", y=alt.Y("row:Q", **y), y2="row2:Q",
-        color=alt.Color("power:Q", scale=scale, legend=legend), tooltip=hover(rows, **_CARD),
+        x2="end:Q", y=alt.Y("row:Q", **y), y2="row2:Q", color=fixed("ground"), tooltip=hover(rows, **_CARD),
     )  # fmt: skip
     sums = [{"row": i + 0.5, "text": si(float(track.energy_j.sum()), "J")} for i, track in enumerate(tracks)]
     texts = layer(sums).mark_text(align="left", baseline="middle", dx=6).encode(
         x=alt.value(WIDTH), y=alt.Y("row:Q", **y), text="text:N"
     )  # fmt: skip
-    return alt.layer(boxes, texts)
+    return [alt.layer(boxes, texts), scale_legend("power", most_w, "W", theme)]

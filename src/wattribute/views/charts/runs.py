@@ -115,18 +115,19 @@ def _apart(rows: Rows, window: tuple[float, float, float, float]) -> Rows:
     return kept
 
 
-def spread(runs: Sequence[Run], theme: Theme) -> Any:
+def spread(runs: Sequence[Run], theme: Theme) -> list[Any]:
     """Histograms of energy, time and power with mean, median and quartiles; and each in the order of the runs."""
     alt = altair()
-    columns = []
+    above, below = [], []
     for title, unit, values in (
         ("energy", "J", [run.energy_j for run in runs]),
         ("time", "s", [run.duration_s for run in runs]),
         ("mean power", "W", [run.power_w for run in runs]),
     ):
         data = np.array(values)
-        columns.append(alt.vconcat(_histogram(title, unit, data, theme), _sequence(unit, data, theme), spacing=8))
-    return alt.hconcat(*columns, spacing=36)
+        above.append(_histogram(title, unit, data, theme))
+        below.append(_sequence(unit, data, theme))
+    return [alt.hconcat(*above, spacing=36), alt.hconcat(*below, spacing=36)]
 
 
 def _histogram(title: str, unit: str, data: npt.NDArray[np.float64], theme: Theme) -> Any:

@@ -13,7 +13,7 @@ from .. import names
 from ..kinds import ink, shade
 from ..numbers import count, si
 from ..theme import ROW, WIDTH, Theme
-from .canvas import Rows, altair, fitting, fixed, hover, layer, lookup, quantity, span_axis, time_axis
+from .canvas import Rows, altair, fitting, fixed, hover, layer, lookup, scale_legend, span_axis, time_axis
 from .lanes import Bars
 
 _CARD = {
@@ -30,6 +30,7 @@ _CARD = {
     "exact": "self, exactly",
 }
 COLOURS = ("kind", "energy", "power")
+_COLUMN = {"energy": "self_j", "power": "power_w"}
 
 
 @dataclass(frozen=True)
@@ -64,20 +65,19 @@ def timeline(
     """The lanes as rectangles; wide enough ones carry their frame's name."""
     alt = altair()
     row_height = ROW if sum(lane.levels for lane in lanes) <= 60 else 9
-    rows, middles, height = _place(lanes, words, clock, window, per_s, row_height, theme, colour)
+    rows, middles, height = _place(lanes, words, clock, window, per_s, row_height)
+    if colour != "kind":
+        most = greatest(lanes, clock, colour)
+        for row in rows:
+            row["ground"] = theme.ramp(row[_COLUMN[colour]] / most if most else 0.0)
+            row["ink"] = ink(row["ground"])
     start, end = (clock.seconds(t) * per_s for t in window)
     x = {"scale": span_axis(start, end), "axis": time_axis(unit)}
     y = {"scale": alt.Scale(domain=[0, height], nice=False, reverse=True)}
     labels = {f"{middle:g}": names.shorten(lane.label, 34) for middle, lane in zip(middles, lanes, strict=True)}
     axis = alt.Axis(values=middles, labelExpr=lookup(labels), title=None, grid=False, labelOverlap=True)
-    if colour == "kind":
-        paint = fixed("ground")
-    else:
-        legend = alt.Legend(title=f"{colour} (self)", orient="bottom", direction="horizontal", gradientLength=200,
-                            labelExpr=quantity("J" if colour == "energy" else "W"))  # fmt: skip
-        paint = alt.Color("value:Q", scale=alt.Scale(domainMin=0, range=theme.scheme), legend=legend)
     boxes = layer(rows, width=WIDTH, height=height).mark_rect(clip=True).encode(
-        x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("y:Q", axis=axis, **y), y2="y2:Q", color=paint,
+        x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("y:Q", axis=axis, **y), y2="y2:Q", color=fixed("ground"),
         opacity=alt.Opacity("opacity:Q", scale=None, legend=None), tooltip=hover(rows, **_CARD),
     )  # fmt: skip
     named = layer([row for row in rows if row["text"]])
@@ -93,9 +93,25 @@ def timeline(
     return alt.layer(boxes, texts, totals)
 
 
+def greatest(lanes: Sequence[Lane], clock: Clock, colour: str) -> float:
+    """The top of the colour scale: the greatest self energy of a bar, or its greatest mean power."""
+    if colour == "energy":
+        return max((float(lane.bars.self_j.max(initial=0.0)) for lane in lanes), default=0.0)
+    most = 0.0
+    for bars in (lane.bars for lane in lanes):
+        busy = bars.busy > 0
+        most = max(most, float((bars.total_j[busy] / clock.seconds(bars.busy[busy])).max(initial=0.0)))
+    return most
+
+
+def scale(lanes: Sequence[Lane], clock: Clock, colour: str, theme: Theme) -> Any:
+    """What the colours mean when they are numbers."""
+    title, unit = ("self energy", "J") if colour == "energy" else ("mean power", "W")
+    return scale_legend(title, greatest(lanes, clock, colour), unit, theme)
+
+
 def _place(
-    lanes: Sequence[Lane], words: Words, clock: Clock, window: tuple[int, int], per_s: float, row: int, theme: Theme,
-    colour: str,
+    lanes: Sequence[Lane], words: Words, clock: Clock, window: tuple[int, int], per_s: float, row: int
 ) -> tuple[Rows, list[float], float]:  # fmt: skip
     """Rows of marks, the middle of each lane and the height of all."""
     rows: Rows = []
@@ -107,7 +123,7 @@ def _place(
     for lane in lanes:
         middles.append(at + lane.levels * row / 2)
         for i in range(len(lane.bars)):
-            mark = _mark(lane, i, words, clock, per_s, theme, colour)
+            mark = _mark(lane, i, words, clock, per_s)
             top = at + int(lane.bars.depth[i]) * row
             first, last = max(int(lane.bars.start[i]), window[0]), min(int(lane.bars.end[i]), window[1])
             room = (last - first) * scale - 6
@@ -122,7 +138,7 @@ def _place(
     return rows, middles, max(at, float(row))
 
 
-def _mark(lane: Lane, i: int, words: Words, clock: Clock, per_s: float, theme: Theme, colour: str) -> dict[str, Any]:
+def _mark(lane: Lane, i: int, words: Words, clock: Clock, per_s: float) -> dict[str, Any]:
     bars = lane.bars
     frame = int(bars.frame[i])
     start, end = int(bars.start[i]), int(bars.end[i])
@@ -130,15 +146,14 @@ def _mark(lane: Lane, i: int, words: Words, clock: Clock, per_s: float, theme: T
     power = float(bars.total_j[i]) / seconds if seconds else 0.0
     ground = shade(words.kind[frame], words.name[frame])
     covered = float(bars.busy[i]) / max(1, end - start)
-    value = {"kind": 0.0, "energy": float(bars.self_j[i]), "power": power}[colour]
     most = "mostly " if bars.binned else ""
     return {
         "start": clock.seconds(start) * per_s,
         "end": clock.seconds(end) * per_s,
         "self_j": float(bars.self_j[i]),
-        "value": value,
+        "power_w": power,
         "ground": ground,
-        "ink": ink(ground) if colour == "kind" else theme.text,
+        "ink": ink(ground),
         "opacity": max(0.15, min(1.0, covered)) if bars.binned else 1.0,
         "frame": most + names.full(words.name[frame]),
         "lane": lane.label,

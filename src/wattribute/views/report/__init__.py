@@ -1,0 +1,42 @@
+"""The story of a run on a page or two, for a paper's appendix or a wiki: ``write_report(path, "report.html")``.
+
+::
+
+    story (what there is to say: numbers, sentences, tables, pictures)  ⟶  html | markdown | pdf
+
+The three writers know nothing of energy; ``story`` knows nothing of files.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ..save import check_place, format_of, write
+
+FORMATS = ("html", "md", "pdf")
+
+
+def write_report(source: Any, output: str | os.PathLike[str], *, zone: str | None = None, **selection: Any) -> Path:
+    """Tell the story of a recording (or a path to one) in a file; its ending says how: .html, .md or .pdf.
+
+    Markdown keeps its pictures in a folder beside it. ``selection`` are the options of ``attribute``.
+    """
+    ending = format_of(output, FORMATS)
+    check_place(output)
+    from .story import story
+
+    told = story(source, zone=zone, **selection)
+    if ending == "pdf":
+        from .pdf import pdf
+
+        return write(output, pdf(told))
+    if ending == "md":
+        from .markdown import markdown
+
+        target = Path(output)
+        return write(target, markdown(told, target.parent, f"{target.stem}_files"))
+    from .html import html
+
+    return write(output, html(told))

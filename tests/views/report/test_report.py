@@ -1,0 +1,122 @@
+"""The report: the numbers of attribution, as HTML, Markdown and PDF, whatever users called things."""
+
+import base64
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+import wattribute
+from tests.views.stories import HOSTILE, ranks, streams
+from wattribute.errors import OptionError, OutputError
+from wattribute.views.report import write_report
+from wattribute.views.report.markdown import plain
+from wattribute.views.report.story import story
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.words, self.sources = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.sources += [value for name, value in attrs if name in ("src", "href", "srcset")]
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def parsed(path):
+    page = Tags()
+    page.feed(path.read_text())
+    return page
+
+
+def test_the_story_has_the_numbers_of_attribution():
+    recording = ranks(hosts=2, depth=3)
+    devices = wattribute.attribute(recording).devices
+    told = story(recording)
+    numbers = dict(told.numbers)
+    from wattribute.views.numbers import si
+
+    assert numbers["measured"] == si(devices.get_column("measured_j").sum(), "J")
+    assert numbers["idle"].startswith(si(devices.get_column("idle_j").sum(), "J"))
+    assert numbers["time"] == "1.00 s"
+    assert "(world average)" in numbers["emissions"]
+    assert [section.title for section in told.sections] == [
+        "Where the energy went", "When", "Who used it", "By process", "Call paths", "Sensors", "How we know",
+    ]  # fmt: skip
+
+
+def test_zone_and_selection_reach_the_story():
+    told = story(ranks(depth=2), zone="FR", begin=0.0, end=0.5)
+    assert dict(told.numbers)["time"] == "500 ms"
+    assert "world" not in dict(told.numbers)["emissions"]
+    assert any("France" in sentence for section in told.sections for sentence in section.sentences)
+
+
+def test_html_is_one_file_without_script_or_network(tmp_path):
+    page = parsed(write_report(streams(list(HOSTILE)), tmp_path / "report.html"))
+    assert "script" not in page.tags
+    assert page.sources
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
+    words = " ".join(page.words)
+    assert "<script>alert(1)</script>" in words
+    assert "内核计算函数" in words
+    for source in page.sources:
+        ElementTree.fromstring(base64.b64decode(source.partition(",")[2]))
+
+
+def test_markdown_keeps_its_pictures_beside_it(tmp_path):
+    target = write_report(ranks(depth=3), tmp_path / "my report.md")
+    text = target.read_text()
+    pictures = re.findall(r"^!\[.*\]\((.*)\)$", text, re.MULTILINE)
+    assert pictures == [f"my%20report_files/{name}.svg" for name in ("books", "power", "heatmap", "flame")]
+    for name in pictures:
+        assert (tmp_path / name.replace("%20", " ")).read_text().startswith("<svg")
+    table = [line for line in text.splitlines() if line.startswith("| ")]
+    assert any("MPI\\_Barrier" in line and "waiting" in line for line in table)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_markdown_takes_no_markup_from_names(name):
+    from markdown_it import MarkdownIt
+
+    rendered = MarkdownIt("commonmark").enable("table").render(f"| a |\n| --- |\n| {plain(name)} |\n\n{plain(name)}\n")
+    assert "<script" not in rendered
+    assert "<a " not in rendered
+    assert "<em>" not in rendered
+
+
+def test_pdf_has_pages_of_text_that_can_be_searched(tmp_path):
+    pypdf = pytest.importorskip("pypdf")
+    book = pypdf.PdfReader(write_report(ranks(depth=3), tmp_path / "report.pdf"))
+    assert 1 < len(book.pages) < 5
+    words = " ".join(page.extract_text() for page in book.pages)
+    for wanted in ("Who used it", "MPI_Allreduce", "package_energy", "How we know"):
+        assert wanted in words
+    assert book.metadata.title == "ranks: whose joules?"
+    assert all((round(page.mediabox.width), round(page.mediabox.height)) == (595, 842) for page in book.pages)
+
+
+def test_hostile_names_make_a_pdf_too(tmp_path):
+    assert write_report(streams(list(HOSTILE)), tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_mistakes_are_told(tmp_path):
+    with pytest.raises(OptionError, match=r"unknown ending of the output file '\.docx'"):
+        write_report(ranks(), tmp_path / "report.docx")
+    with pytest.raises(OutputError, match="does not exist"):
+        write_report(streams(["a"]), tmp_path / "nowhere" / "report.html")
+    with pytest.raises(OutputError, match="does not exist"):
+        write_report(streams(["a"]), tmp_path / "nowhere" / "report.md")
+
+
+def test_real_traces_have_their_story(shared):
+    told = story(shared / "traces" / "frontier-hpl-partial")
+    assert "By process" in [section.title for section in told.sections]
+    noticed = next(section for section in told.sections if section.title == "Noticed")
+    assert any("the file is not there" in sentence for sentence in noticed.sentences)
+    assert dict(told.numbers)["measured"] == "84.8 kJ"

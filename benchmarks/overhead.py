@@ -41,16 +41,16 @@ usage = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RU
 print(ready, sum(u.ru_utime + u.ru_stime for u in usage))
 """
 ZEUS = """
-import sys, time, resource
+import multiprocessing, os, sys, time
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 t = time.monotonic()
 from zeus.monitor import PowerMonitor
-monitor = PowerMonitor(update_period=float(sys.argv[2]))
+monitor = PowerMonitor(update_period=0.05)
 ready = time.monotonic() - t
 time.sleep(float(sys.argv[1]))
-monitor.get_total_energy(0, time.time())
-monitor.stop() if hasattr(monitor, "stop") else None
-usage = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-print(ready, sum(u.ru_utime + u.ru_stime for u in usage))
+print(ready, time.process_time() + sum(cpu_s(child.pid) for child in multiprocessing.active_children()))
 """
 
 
@@ -119,12 +119,9 @@ def main() -> None:
             line(f"wattribute run ({label})", start_s, 100 * (long - short) / asked.seconds, f"{rate:.0f} Hz")
             if not gpus or not asked.peers:
                 continue
-            for name, code, extra, rate_told in (
-                ("codecarbon", CODECARBON, [], "1/15 Hz"),
-                ("zeus PowerMonitor", ZEUS, ["0.05"], "20 Hz"),
-            ):
-                first = peer(asked.peers, code, environment, str(SHORT_S), *extra)
-                second = peer(asked.peers, code, environment, str(SHORT_S + asked.seconds), *extra)
+            for name, code, rate_told in (("codecarbon", CODECARBON, "1/15 Hz"), ("zeus PowerMonitor", ZEUS, "20 Hz")):
+                first = peer(asked.peers, code, environment, str(SHORT_S))
+                second = peer(asked.peers, code, environment, str(SHORT_S + asked.seconds))
                 if first and second:
                     line(f"{name} ({label})", second[0], 100 * (second[1] - first[1]) / asked.seconds, rate_told)
 

@@ -57,7 +57,22 @@ def wattribute() -> None:
 def main() -> None:
     """Run the command line; an error of ours is one line on stderr and exit code 1."""
     try:
+        if sys.argv[1:2] == ["run"]:
+            _run_quickly(sys.argv[2:])
         app()
     except WattributeError as error:
         print(f"wattribute: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _run_quickly(arguments: list[str]) -> None:
+    """``run`` without Typer's validation, which would keep its command waiting; returns where Typer should look."""
+    from . import run
+    from .quick import quick
+
+    given = quick(run.command, arguments)
+    if given is not None:
+        try:
+            run.command(**given)
+        except typer.Exit as done:
+            sys.exit(done.exit_code)

@@ -21,7 +21,7 @@ from .files import text
 
 UNCERTAINTY = 0.5
 MEMORY_W_PER_GB = 0.392
-PERIOD_S = 0.1
+PERIOD_S = 0.2  # the kernel counts CPU time in steps of 10 ms; nothing is gained by looking often
 # generation → (idle, busy) watts per logical core
 _WATTS = {
     "average": (0.74, 3.5),

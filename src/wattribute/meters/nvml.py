@@ -112,17 +112,17 @@ class Nvml:
 
     def _powers(self, handle: Any) -> dict[str, Read]:
         """The power fields of a card: both named ones where the driver has them, else the one default."""
-        fields = {"power_instant": 186, "power_average": 185}  # NVML_FI_DEV_POWER_INSTANT, …_AVERAGE
-        named = {name: self._field_reader(handle, number) for name, number in fields.items()}
-        named = {name: read for name, read in named.items() if read() is not None}
-        return named or {"power": lambda: self._try("nvmlDeviceGetPowerUsage", handle)}
+        fields = self._nvml.NVML_FI_DEV_POWER_INSTANT, self._nvml.NVML_FI_DEV_POWER_AVERAGE
+        seen: list[int | None] = [None, None]
 
-    def _field_reader(self, handle: Any, number: int) -> Read:
-        def read() -> int | None:
-            values = self._try("nvmlDeviceGetFieldValues", handle, [number])
-            return int(values[0].value.uiVal) if values is not None and values[0].nvmlReturn == 0 else None
+        def instant() -> int | None:  # asks for both in one call, which is what a reading costs
+            values = self._try("nvmlDeviceGetFieldValues", handle, fields) or ()
+            seen[:] = [int(v.value.uiVal) if v.nvmlReturn == 0 else None for v in values] or [None, None]
+            return seen[0]
 
-        return read
+        if instant() is None:
+            return {"power": lambda: self._try("nvmlDeviceGetPowerUsage", handle)}
+        return {"power_instant": instant, "power_average": lambda: seen[1]}
 
     def _behaviour(self, handle: Any, name: str) -> nvidia.Field:
         arch = self._try("nvmlDeviceGetArchitecture", handle) or 0

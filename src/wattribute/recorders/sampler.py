@@ -50,8 +50,9 @@ class Plan:
         self.energy = [i for i, c in enumerate(self.channels) if c.unit in ("J", "W")]
         periods = [c.period_s for i, c in enumerate(self.channels) if i in self.energy and c.period_s]
         self.period_s = max(periods, default=0.1)
-        self._asked = interval_s is not None
-        half = min(periods, default=0.0) / 2
+        unknown = [i for i in self.energy if self.channels[i].kind == "counter" and not self.channels[i].period_s]
+        self._learns = set(unknown) if interval_s is None else set()  # counters whose period is to be found
+        half = 0.0 if unknown else min(periods, default=0.0) / 2
         self.interval_ns = int(interval_s * SECOND) if interval_s is not None else max(QUICKEST_NS, int(half * SECOND))
         self.due_ns = 0
         self.last: list[tuple[int, int | float | None]] = [(0, None)] * len(self.channels)
@@ -72,13 +73,13 @@ class Plan:
             if self.channels[i].kind != "counter":
                 self.changed_ns[i] = self.moved_after_ns[i] = at
             elif before is not None and value != before:
-                if self.changed_ns[i]:
+                if self.changed_ns[i] and i in self._learns:
                     self._spacings.append(now_ns - self.changed_ns[i])
                 self.changed_ns[i], self.moved_after_ns[i] = now_ns, self._read_ns
                 step = value - before
                 self.used[i] += step if step > 0 else max(0, step + (self.channels[i].wraps_at or 0))
         self._read_ns = now_ns
-        if len(self._spacings) >= CHANGES * max(1, len(self.energy)) and not self._asked:
+        if self._learns and len(self._spacings) >= CHANGES * len(self._learns):
             half = sorted(self._spacings)[len(self._spacings) // 2] // 2
             self.interval_ns = min(max(half, QUICKEST_NS), SLOWEST_NS)
             self._spacings.clear()

@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from datetime import datetime
 from fractions import Fraction
 
 import numpy as np
@@ -143,6 +144,15 @@ def test_power_is_integrated_with_the_real_times():
     (row,) = summarise(recording([device("GPU 0", "gpu")], [power]), carbon=False)["devices"]
     assert row["energy_j"] == pytest.approx(0.2 * 200 + 1.8 * 300)  # trapezia between 1 and 3 s
     assert (row["low_j"], row["high_j"]) == (None, None)
+
+
+def test_a_recorded_run_of_an_earlier_tool_with_its_real_times(shared):
+    run = json.loads((shared / "oracles/oracles.json").read_text())["iris"]["run_0cd3d17"]
+    at = [datetime.fromisoformat(text).timestamp() for text in run["timestamps"]]
+    times = [1 + t - at[0] for t in at]
+    power = signal("GPU 0", "power", times, run["powers_W"], "gauge", "W")
+    (row,) = summarise(recording([device("GPU 0", "gpu")], [power], 1.0, times[-1]), carbon=False)["devices"]
+    assert row["energy_j"] / 3.6e6 == pytest.approx(9.487472e-05, rel=1e-7)  # not the 5.775417e-05 of a nominal 2 s
 
 
 def test_means_over_readings_in_use_per_gpu_and_pooled():

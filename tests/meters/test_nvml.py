@@ -63,13 +63,37 @@ def test_the_counter_is_the_simulators_integral(opened):
     assert (second - first) / 1e3 == pytest.approx(fake.energy_j(0, begin, end), abs=0.9)
 
 
-def test_slow_channels_are_read_once_a_second(opened):
-    _, meter = opened([Wave(300)])
+def test_each_channel_is_read_as_often_as_it_can_change(tmp_path, monkeypatch):
+    fake = FakeNvml(tmp_path, [Wave(300)])
+    monkeypatch.setenv("FAKE_NVML", str(fake.state))
+    now = [0]
+    meter = Nvml(str(fake.library), clock=lambda: now[0])
     assert meter.available().ok
-    slow = names(meter).index("GPU 0 temperature")
-    assert meter.read()[slow][1] == 40
-    assert meter.read()[slow][1] is None
-    assert meter.read()[0][1] is not None
+
+    def read_after(milliseconds):
+        now[0] += milliseconds * 1_000_000
+        return {name for name, (_, value) in zip(names(meter), meter.read(), strict=True) if value is not None}
+
+    power = {"GPU 0 power_instant", "GPU 0 power_average", "GPU 0 utilisation"}
+    assert read_after(0) == set(names(meter))
+    assert read_after(50) == {"GPU 0 energy"}
+    assert read_after(50) == {"GPU 0 energy"} | power
+    assert read_after(850) == {"GPU 0 energy"} | power
+    assert read_after(50) == {
+        "GPU 0 energy",
+        "GPU 0 memory",
+        "GPU 0 temperature",
+        "GPU 0 sm_clock",
+        "GPU 0 memory_clock",
+    }
+    meter.close()
+
+
+def test_without_a_counter_power_is_read_every_time(opened):
+    _, meter = opened([Wave(300)], fail={"nvmlDeviceGetTotalEnergyConsumption": 3})
+    assert meter.available().ok
+    meter.read()
+    assert meter.read()[0][1] == 300_000
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 Any function may be missing on a card or driver; each is tried once and left out when it does not answer. The energy
 counter comes first; the power fields are named by what they are (``power_instant``, ``power_average``), with the
-behaviour that ``nvidia`` knows of them. What changes slowly is read once a second. ``root`` is a library to load
-instead of the driver's.
+behaviour that ``nvidia`` knows of them. Only the counter is read each time; power and utilisation, which refresh ten
+times a second, no more often than that beside a counter, and what changes slowly once a second. ``root`` is a library
+to load instead of the driver's.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ..model import Device
 from ..plugins import Availability, Channel
 from . import nvidia
 
-SLOW_NS = 1_000_000_000
+SECOND = 1_000_000_000
+ALWAYS, OFTEN, SELDOM = 0, 1, 2  # how often a channel is read
 _INSTALL = "pip install 'wattribute[nvidia]'"
 _MILLI = Fraction(1, 1000)
 _MODULES = ("GH200", "GB200", "GB300")  # a counter there may see CPU, GPU and memory together
@@ -36,9 +38,9 @@ class Nvml:
         self._nvml: Any = None
         self._handles: dict[str, Any] = {}  # by device name
         self._channels: list[Channel] = []
-        self._quick: list[Read | None] = []  # one per channel, None where the channel is slow
-        self._slow: list[Read | None] = []
-        self._slow_at = 0
+        self._reads: list[tuple[Read, int]] = []  # one per channel: how, and how often
+        self._pauses_ns = [0, SECOND, SECOND]  # between two readings, by how often
+        self._read_at = [-SECOND] * 3
 
     def available(self) -> Availability:
         if self._nvml is not None:
@@ -90,25 +92,34 @@ class Nvml:
         self._handles[device.name] = handle
         nvml = self._nvml
 
-        def add(name: str, kind: str, unit: str, scale: Any, read: Read, slow: bool = False, **more: Any) -> None:
+        def add(name: str, kind: str, unit: str, scale: Any, read: Read, often: int, **more: Any) -> bool:
             if read() is None:
-                return
+                return False
             self._channels.append(Channel(name, kind, unit, device, scale, **more))
-            self._quick.append(None if slow else read)
-            self._slow.append(read if slow else None)
+            self._reads.append((read, often))
+            return True
 
-        add("energy", "counter", "J", _MILLI, lambda: self._try("nvmlDeviceGetTotalEnergyConsumption", handle),
-            latency_s=nvidia.COUNTER_LATENCY_S, gain_error=nvidia.GAIN_ERROR)  # fmt: skip
+        counts = add(
+            "energy", "counter", "J", _MILLI, lambda: self._try("nvmlDeviceGetTotalEnergyConsumption", handle), ALWAYS,
+            latency_s=nvidia.COUNTER_LATENCY_S, gain_error=nvidia.GAIN_ERROR,
+        )  # fmt: skip
+        often = OFTEN if counts else ALWAYS
         for name, read in self._powers(handle).items():
             known = self._behaviour(handle, name)
-            add(name, "gauge", "W", _MILLI, read, latency_s=known.period_s + known.window_s, period_s=known.period_s,
-                gain_error=nvidia.GAIN_ERROR, declared={**known._asdict(), "coverage": known.coverage})  # fmt: skip
-        add("utilisation", "gauge", "%", 1, lambda: _field(self._try("nvmlDeviceGetUtilizationRates", handle), "gpu"))
-        add("memory", "gauge", "B", 1, lambda: _field(self._try("nvmlDeviceGetMemoryInfo", handle), "used"), True)
-        add("temperature", "gauge", "°C", 1,
-            lambda: self._try("nvmlDeviceGetTemperature", handle, nvml.NVML_TEMPERATURE_GPU), True)  # fmt: skip
-        for name, clock in {"sm_clock": nvml.NVML_CLOCK_SM, "memory_clock": nvml.NVML_CLOCK_MEM}.items():
-            add(name, "gauge", "Hz", 10**6, partial(self._try, "nvmlDeviceGetClockInfo", handle, clock), True)
+            self._pauses_ns[OFTEN] = min(self._pauses_ns[OFTEN], int(0.95 * known.period_s * SECOND))
+            add(
+                name, "gauge", "W", _MILLI, read, often, latency_s=known.period_s + known.window_s,
+                period_s=known.period_s, gain_error=nvidia.GAIN_ERROR,
+                declared={**known._asdict(), "coverage": known.coverage},
+            )  # fmt: skip
+        use = "nvmlDeviceGetUtilizationRates"
+        add("utilisation", "gauge", "%", 1, lambda: _field(self._try(use, handle), "gpu"), often)
+        add("memory", "gauge", "B", 1, lambda: _field(self._try("nvmlDeviceGetMemoryInfo", handle), "used"), SELDOM)
+        others = {"temperature": ("°C", 1, "nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)}
+        others["sm_clock"] = "Hz", 10**6, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM
+        others["memory_clock"] = "Hz", 10**6, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM
+        for name, (unit, scale, function, which) in others.items():
+            add(name, "gauge", unit, scale, partial(self._try, function, handle, which), SELDOM)
 
     def _powers(self, handle: Any) -> dict[str, Read]:
         """The power fields of a card: both named ones where the driver has them, else the one default."""
@@ -169,14 +180,16 @@ class Nvml:
         return self._channels
 
     def read(self) -> Sequence[tuple[int, int | float | None]]:
-        clock, readings = self._clock, []
+        clock = self._clock
+        readings: list[tuple[int, int | float | None]] = []
         before = clock()
-        slow = before - self._slow_at >= SLOW_NS
-        if slow:
-            self._slow_at = before
-        for quick, late in zip(self._quick, self._slow, strict=True):
-            read = quick or (late if slow else None)
-            value = read() if read is not None else None
+        due = [before - at >= pause for at, pause in zip(self._read_at, self._pauses_ns, strict=True)]
+        self._read_at = [before if now else at for now, at in zip(due, self._read_at, strict=True)]
+        for read, often in self._reads:
+            if not due[often]:
+                readings.append((before, None))
+                continue
+            value = read()
             after = clock()
             readings.append(((before + after) // 2, value))
             before = after
@@ -196,7 +209,7 @@ class Nvml:
     def close(self) -> None:
         if self._nvml is not None:
             self._try("nvmlShutdown")
-        self._nvml, self._channels, self._quick, self._slow = None, [], [], []
+        self._nvml, self._channels, self._reads = None, [], []
 
 
 def _field(structure: Any, name: str) -> int | None:

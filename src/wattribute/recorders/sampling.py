@@ -86,7 +86,7 @@ class Sampling:
         self._said: dict[str, Any] = {}
         self._rest = b""
         self.failure = ""  # why the journal could not be written to the end
-        self.cpu_s = 0.0  # what the sampler itself used
+        self.cpu_s = 0.0  # what sampling cost while the child ran
 
     def start(self) -> None:
         """Start the process and wait until it has a first reading of everything; raises MeterError."""

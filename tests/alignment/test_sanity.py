@@ -39,6 +39,12 @@ def test_a_gauge_that_never_changes_is_worth_a_word_but_no_warning():
     assert (check.kind, check.warns) == ("constant", False)
 
 
+def test_cards_of_different_ids_at_the_same_power_are_no_mirrors():
+    cards = tuple(Device(name, "gpu", "n", {"uuid": name}) for name in ("GPU 0", "GPU 1"))
+    signals = (counter("a", TIMES * 3, "GPU 0"), counter("b", TIMES * 3, "GPU 1"))
+    assert [c.kind for c in examine(Recording(signals=signals, devices=cards))] == []
+
+
 def test_mirrored_means_equal_increments_not_equal_values():
     assert kinds(counter("a", TIMES * 3), counter("b", TIMES * 3 + 55, "GPU 1")) == [("mirrored", (0, 1))]
     assert kinds(counter("a", TIMES * 3), counter("b", TIMES * 4, "GPU 1")) == []

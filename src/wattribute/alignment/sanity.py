@@ -43,7 +43,7 @@ def examine(recording: Recording) -> list[Check]:
     begins = min((int(signal.times[0]) for signal in signals if len(signal)), default=0)
     ends = max((int(signal.times[-1]) for signal in signals if len(signal)), default=0)
     alone = [check for row in range(len(signals)) for check in _alone(signals, row, recording.clock, begins, ends)]
-    together = [*_mirrored(signals), *_nested(recording), *_power_ratios(recording)]
+    together = [*_mirrored(recording), *_nested(recording), *_power_ratios(recording)]
     return sorted(alone + together, key=lambda check: check.signals)
 
 
@@ -73,8 +73,10 @@ def _alone(signals: Sequence[Signal], row: int, clock: Clock, begins: int, ends:
     return found
 
 
-def _mirrored(signals: Sequence[Signal]) -> list[Check]:
-    """Counters of one host whose increments are equal at every reading."""
+def _mirrored(recording: Recording) -> list[Check]:
+    """Counters of one host whose increments are equal at every reading; cards of different ids are no mirrors."""
+    signals = recording.signals
+    ids = {(d.host, d.name): d.properties.get("uuid") or d.properties.get("pci", "") for d in recording.devices}
     by_shape: dict[tuple[str, str, int, bytes], list[int]] = defaultdict(list)
     for row, signal in enumerate(signals):
         if signal.kind == "counter" and len(signal) >= 3:
@@ -85,6 +87,9 @@ def _mirrored(signals: Sequence[Signal]) -> list[Check]:
     for rows in by_shape.values():
         for row in rows[1:]:
             first, other = signals[rows[0]], signals[row]
+            known = {ids.get((signal.host, signal.device), "") for signal in (first, other)}
+            if len(known) == 2 and "" not in known:
+                continue
             text = f"{_title(other)}: mirrors {first.name} (equal increments); count only one of them"
             found.append(Check("mirrored", text, (rows[0], row)))
     return found

@@ -1,4 +1,4 @@
-"""Counter files of the kernel, kept open: one ``pread`` per reading. Used by powercap, craypm and hwmon."""
+"""Files of the kernel: counters kept open (one ``pread`` per reading), small texts, CPU time. Shared by the meters."""
 
 from __future__ import annotations
 
@@ -40,3 +40,13 @@ def number(path: Path) -> int | None:
         return int(text(path))
     except ValueError:
         return None
+
+
+def busy_core_s(proc: Path = Path("/proc")) -> float | None:
+    """Core-seconds that all processors spent working since boot, where the kernel says so; stolen time was not ours."""
+    try:
+        with open(proc / "stat", "rb") as file:
+            user, nice, system, _idle, _wait, irq, softirq = map(int, file.readline().split()[1:8])
+    except (OSError, ValueError):
+        return None
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")

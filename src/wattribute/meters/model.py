@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..model import Device
 from ..plugins import Availability, Channel
-from .files import text
+from .files import busy_core_s, text
 
 UNCERTAINTY = 0.5
 MEMORY_W_PER_GB = 0.392
@@ -90,15 +90,11 @@ class Model:
         return [(now, int(cpu_j * 1e6)), (now, int(self.memory_w * elapsed_s * 1e6))]
 
     def _busy_s(self) -> float:
-        """Core-seconds that all processors spent working since boot (stolen time was not ours)."""
-        try:
-            with open(self._proc / "stat", "rb") as file:
-                fields = [int(word) for word in file.readline().split()[1:8]]
-            user, nice, system, _idle, _wait, irq, softirq = fields
-            return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-        except (OSError, ValueError):  # no /proc: the load average, held over the time since we began
+        busy_s = busy_core_s(self._proc)
+        if busy_s is None:  # no /proc: the load average, held over the time since we began
             elapsed_s = (self._clock() - self._start_ns) / 1e9
             return min(os.getloadavg()[0], self._cores) * elapsed_s
+        return busy_s
 
     def close(self) -> None: ...
 

@@ -48,9 +48,7 @@ def examine_machine(
     findings = [
         {"kind": check.kind, "message": check.message}
         for check in examine(recording)
-        if check.kind in _TOLD
-        and (check.warns or check.kind == "nested")
-        and not _steady_cards(recording, check.signals, check.kind)
+        if check.kind in _TOLD and (check.warns or check.kind == "nested")
     ]
     dead = [
         {"kind": "dead", "message": f"{s['device']}: {s['name']} of {row['meter']} exists but does not move"}
@@ -59,13 +57,6 @@ def examine_machine(
         if s["state"] == "dead"
     ]
     return {"meters": rows, "findings": dead + findings, "core": _core.in_use(), "versions": _versions()}
-
-
-def _steady_cards(recording: Recording, signals: Sequence[int], kind: str) -> bool:
-    """Two cards at the same steady power are no mirrors: their ids differ."""
-    properties = {d.name: d.properties for d in recording.devices}
-    ids = {properties[recording.signals[row].device].get("uuid") for row in signals}
-    return kind == "mirrored" and None not in ids and len(ids) > 1
 
 
 def _meter(name: str, watch_s: float, clock: Callable[[], int]) -> tuple[dict[str, Any], list[tuple[Signal, Device]]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..alignment import Check, Energy, energy, examine
+from ..alignment import Energy, energy, examine
 from ..model import Device, Recording, Signal
 
 PEAK_S = 0.2  # power from a counter is a mean over at least this long: update times jitter
@@ -41,7 +41,7 @@ def summarise(
     """The summary of a run's recording; raises OptionError for a zone nobody knows."""
     run = recording.metadata.get("run", {})
     begin, end = run.get("start_ticks", 0), run.get("end_ticks", recording.clock.length_ticks)
-    checks = [check for check in examine(recording) if not _two_things(recording, check)]
+    checks = examine(recording)
     mirrors = {
         recording.signals[c.signals[1]].device: f"mirrors {recording.signals[c.signals[0]].device}"
         for c in checks
@@ -87,15 +87,6 @@ def _keep_estimates_apart(parts: Sequence[_Part]) -> None:
         for part in told:
             if part.curve and part.curve.signal.estimated:
                 part.apart = "an estimate beside measurements"
-
-
-def _two_things(recording: Recording, check: Check) -> bool:
-    """Whether a pair that looks mirrored is two cards at the same steady power: their ids differ."""
-    if check.kind != "mirrored":
-        return False
-    names = [(recording.signals[row].host, recording.signals[row].device) for row in check.signals]
-    ids = [d.properties.get("uuid") or d.properties.get("pci") for d in recording.devices if (d.host, d.name) in names]
-    return None not in ids and len(set(ids)) == 2
 
 
 def _sum(devices: Sequence[Mapping[str, Any]], key: str) -> float | None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
+from ..meters.files import busy_core_s
 from .sampling import REGIONS, Observer, Sampling, new_folder
 
 if TYPE_CHECKING:
@@ -217,9 +218,9 @@ def record(
         folder.rmdir()
         raise
     environment = {**os.environ, "WATTRIBUTE_REGIONS": str((folder / REGIONS).absolute())}
-    busy_s = machine_busy_s()
+    busy_s = busy_core_s()
     ended = run_child(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
-    busy_after_s = machine_busy_s()
+    busy_after_s = busy_core_s()
     until_ns = ended.end_ns
     if until is not None and ended.exit_code < 128:  # not when we are asked to stop
         until()
@@ -237,16 +238,6 @@ def record(
     )
     sampling.finish()
     return Recorded(ended, sampling)
-
-
-def machine_busy_s() -> float | None:
-    """Core-seconds all processors spent working since boot, where the kernel says so."""
-    try:
-        with open("/proc/stat", "rb") as file:
-            user, nice, system, _idle, _wait, irq, softirq = map(int, file.readline().split()[1:8])
-    except (OSError, ValueError):
-        return None
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def _environment() -> dict[str, Any]:

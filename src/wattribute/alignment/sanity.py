@@ -22,7 +22,7 @@ _EARLY_READINGS = 10  # missing at the end, in units of the signal's own spacing
 _EARLY_PART = 0.05  # … and this part of the longest signal
 _MANY = 10  # readings, before their spacing means anything
 _FEW = 3  # readings, before equal increments mean anything
-_ROUNDING, _MOSTLY = 1e-6, 0.9
+_ROUNDING, _MOSTLY = 1e-6, 0.5
 _DISAGREE = 0.10
 
 

@@ -159,6 +159,7 @@ def test_meters_of_one_thing_are_not_added():
 
     assert solved(("package 0", "cpu", 4), ("package 1", "cpu", 6)) == [100]
     assert solved(("package 0", "cpu", 4), ("package 1", "cpu", 4)) == [40]  # equal increments: a mirror
+    assert solved(("blade", "psys", 4), ("package 0", "cpu", 4)) == [40]  # a mirror of what is left out stays
     assert solved(("GPU 0", "gpu", 4), ("accel 0", "gpu", 5)) == [40]  # a die and the board it sits on
     assert solved(("package 0", "cpu", 4), ("core 0", "core", 1)) == [40]  # cores are a part of their package
 

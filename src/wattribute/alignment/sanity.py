@@ -22,7 +22,7 @@ _EARLY_READINGS = 10  # missing at the end, in units of the signal's own spacing
 _EARLY_PART = 0.05  # … and this part of the longest signal
 _MANY = 10  # readings, before their spacing means anything
 _FEW = 3  # readings, before equal increments mean anything
-_ROUNDING, _MOSTLY = 1e-6, 0.5
+_ROUNDING, _CLOSE, _MOSTLY, _MULTIPLES = 1e-6, 1e-3, 0.5, 10
 _DISAGREE = 0.10
 
 
@@ -95,12 +95,21 @@ def mirrored(signals: Sequence[Signal]) -> list[Check]:
 
 
 def _same(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> bool:
-    """Equal increments but for the rounding of floats, and for the few that one sensor got a reading later."""
+    """Equal increments but for the rounding of floats, and for those that one sensor got a reading later.
+
+    Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
+    """
     moved = (a != 0) | (b != 0)
-    most = float(np.abs(a).max(initial=0.0))
-    if not moved.any() or abs(float(a.sum() - b.sum())) > most:
+    whole = float(a.sum())
+    if not moved.any() or abs(whole - float(b.sum())) > _CLOSE * abs(whole):
         return False
-    return bool(np.mean(np.abs(a - b)[moved] <= _ROUNDING * most) >= _MOSTLY)
+    equal = np.abs(a - b) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b))
+    apart = np.diff(np.sort(np.append(a, 0.0)))
+    noise = _ROUNDING * float(np.abs(a).max())
+    telling = np.minimum(a, b) > _MULTIPLES * float(apart[apart > noise].min(initial=np.inf))
+    if telling.sum() < _MANY:
+        return bool(equal[moved].all())
+    return bool(equal[telling].mean() >= _MOSTLY)
 
 
 def _nested(recording: Recording) -> list[Check]:

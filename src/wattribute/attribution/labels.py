@@ -182,14 +182,15 @@ def without_double_counting(recording: Recording, plan: Plan, long: dict[str, An
     for source in plan.sources:
         kinds[source.device.host].add(source.device.kind)
     dies = {source.device.host for source in plan.sources if source.device.name.startswith("GPU")}
-    mirrors = {check.signals[1] for check in mirrored(recording.signals)}
-    again = [
+    again = {
         row
         for row, source in enumerate(plan.sources)
         if any(contains(source.device.kind, kind) for kind in kinds[source.device.host])
-        or source.row in mirrors
         # Cray meters a board as accelN of which rocm_smi meters the dies
         or (source.device.name.startswith("accel") and source.device.host in dies)
-    ]
-    kept = ~np.isin(long["source"], again)
+    }
+    counted = {source.row for row, source in enumerate(plan.sources) if row not in again}
+    mirrors = {check.signals[1] for check in mirrored(recording.signals) if check.signals[0] in counted}
+    again |= {row for row, source in enumerate(plan.sources) if source.row in mirrors}
+    kept = ~np.isin(long["source"], sorted(again))
     return {name: column[kept] for name, column in long.items()}

@@ -48,6 +48,16 @@ def test_cards_of_different_ids_at_the_same_power_are_no_mirrors():
 def test_mirrored_means_equal_increments_not_equal_values():
     assert kinds(counter("a", TIMES * 3), counter("b", TIMES * 3 + 55, "GPU 1")) == [("mirrored", (0, 1))]
     assert kinds(counter("a", TIMES * 3), counter("b", TIMES * 4, "GPU 1")) == []
+    rises = np.cumsum(np.arange(100) % 37 * 100 + 1)
+    late = rises + 7
+    late[50] = late[49]  # read just before an update that the other saw
+    assert kinds(counter("a", rises), counter("b", late, "GPU 1")) == [("mirrored", (0, 1))]
+    # two idle cores count the same few quanta most of the time, by chance
+    idle = [np.cumsum((np.arange(100) + shift) % 3) for shift in (0, 1)]
+    assert kinds(counter("a", idle[0]), counter("b", idle[1], "GPU 1")) == []
+    # floats with other offsets round differently: 0.1 + 0.2 − 0.2 is not 0.1
+    floats = TIMES * 0.1
+    assert kinds(counter("a", floats), counter("b", floats + 331.0693512, "GPU 1")) == [("mirrored", (0, 1))]
 
 
 def test_nested():

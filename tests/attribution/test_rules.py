@@ -147,6 +147,23 @@ def test_a_device_that_contains_another_is_never_added_to_it():
     assert attribute(recording, by="device").rows["self_j"].to_list() == [100, 40]
 
 
+def test_meters_of_one_thing_are_not_added():
+    def solved(*named):
+        signals = [
+            Signal(name, "counter", "J", np.arange(11), np.arange(11) * rise, host="n", device=name)
+            for name, _, rise in named
+        ]
+        devices = [(name, kind) for name, kind, _ in named]
+        recording = machine([[(0, 10, 0, -1)]], *signals, devices=devices, kind="cpu")
+        return attribute(recording, by="frame").rows["self_j"].to_list()
+
+    assert solved(("package 0", "cpu", 4), ("package 1", "cpu", 6)) == [100]
+    assert solved(("package 0", "cpu", 4), ("package 1", "cpu", 4)) == [40]  # equal increments: a mirror
+    assert solved(("blade", "psys", 4), ("package 0", "cpu", 4)) == [40]  # a mirror of what is left out stays
+    assert solved(("GPU 0", "gpu", 4), ("accel 0", "gpu", 5)) == [40]  # a die and the board it sits on
+    assert solved(("package 0", "cpu", 4), ("core 0", "core", 1)) == [40]  # cores are a part of their package
+
+
 def test_one_source_per_device():
     power = Signal("power", "gauge", "W", np.array([0, 10]), np.array([7.0, 7.0]), host="n", device="GPU 0")
     dead = counter([5, 5], name="dead")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
+import numpy.typing as npt
 
 from ..model import Clock, Problem, Recording, Signal
 from ..sensors import contains
@@ -20,6 +21,8 @@ from .energy import Energy, energy, is_stale
 _EARLY_READINGS = 10  # missing at the end, in units of the signal's own spacing …
 _EARLY_PART = 0.05  # … and this part of the longest signal
 _MANY = 10  # readings, before their spacing means anything
+_FEW = 3  # readings, before equal increments mean anything
+_ROUNDING, _CLOSE, _MOSTLY, _MULTIPLES = 1e-6, 1e-3, 0.5, 10
 _DISAGREE = 0.10
 
 
@@ -43,7 +46,7 @@ def examine(recording: Recording) -> list[Check]:
     begins = min((int(signal.times[0]) for signal in signals if len(signal)), default=0)
     ends = max((int(signal.times[-1]) for signal in signals if len(signal)), default=0)
     alone = [check for row in range(len(signals)) for check in _alone(signals, row, recording.clock, begins, ends)]
-    together = [*_mirrored(recording), *_nested(recording), *_power_ratios(recording)]
+    together = [*mirrored(recording), *_nested(recording), *_power_ratios(recording)]
     return sorted(alone + together, key=lambda check: check.signals)
 
 
@@ -73,26 +76,45 @@ def _alone(signals: Sequence[Signal], row: int, clock: Clock, begins: int, ends:
     return found
 
 
-def _mirrored(recording: Recording) -> list[Check]:
-    """Counters of one host whose increments are equal at every reading; cards of different ids are no mirrors."""
+def mirrored(recording: Recording) -> list[Check]:
+    """Counters of one host whose increments are equal; cards of different ids are no mirrors."""
     signals = recording.signals
     ids = {(d.host, d.name): d.properties.get("uuid") or d.properties.get("pci", "") for d in recording.devices}
-    by_shape: dict[tuple[str, str, int, bytes], list[int]] = defaultdict(list)
-    for row, signal in enumerate(signals):
-        if signal.kind == "counter" and len(signal) >= 3:
-            steps = np.diff(signal.values)
-            if steps.any():
-                by_shape[signal.host, signal.unit, len(signal), steps.tobytes()].append(row)
+    originals: dict[tuple[str, str, int], list[tuple[int, npt.NDArray[np.float64]]]] = defaultdict(list)
     found = []
-    for rows in by_shape.values():
-        for row in rows[1:]:
-            first, other = signals[rows[0]], signals[row]
-            known = {ids.get((signal.host, signal.device), "") for signal in (first, other)}
-            if len(known) == 2 and "" not in known:
-                continue
-            text = f"{_title(other)}: mirrors {first.name} (equal increments); count only one of them"
-            found.append(Check("mirrored", text, (rows[0], row)))
+    for row, signal in enumerate(signals):
+        if signal.kind != "counter" or len(signal) < _FEW:
+            continue
+        steps = np.diff(signal.values).astype(np.float64) * float(signal.scale)
+        known = originals[signal.host, signal.unit, len(signal)]
+        first = next((at for at, other in known if _same(other, steps)), None)
+        if first is None:
+            known.append((row, steps))
+            continue
+        cards = {ids.get((one.host, one.device), "") for one in (signals[first], signal)}
+        if len(cards) == 2 and "" not in cards:
+            continue
+        text = f"{_title(signal)}: mirrors {signals[first].name} (equal increments); count only one of them"
+        found.append(Check("mirrored", text, (first, row)))
     return found
+
+
+def _same(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> bool:
+    """Equal increments but for the rounding of floats, and for those that one sensor got a reading later.
+
+    Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
+    """
+    moved = (a != 0) | (b != 0)
+    whole = float(a.sum())
+    if not moved.any() or abs(whole - float(b.sum())) > _CLOSE * abs(whole):
+        return False
+    equal = np.abs(a - b) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b))
+    apart = np.diff(np.sort(np.append(a, 0.0)))
+    noise = _ROUNDING * float(np.abs(a).max())
+    telling = np.minimum(a, b) > _MULTIPLES * float(apart[apart > noise].min(initial=np.inf))
+    if telling.sum() < _MANY:
+        return bool(equal[moved].all())
+    return bool(equal[telling].mean() >= _MOSTLY)
 
 
 def _nested(recording: Recording) -> list[Check]:

@@ -5,13 +5,14 @@ Codes follow ids, so that two processes of one name stay two; values are names, 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..alignment.sanity import mirrored
 from ..model import Paths, Recording
 from ..sensors import contains
 from .join import Book, Plan
@@ -174,13 +175,27 @@ def units(books: Sequence[Book], long: dict[str, Any], first: Ints) -> list[str]
 
 
 def without_double_counting(recording: Recording, plan: Plan, long: dict[str, Any]) -> dict[str, Any]:
-    """Rows that add up several devices leave out those that contain another one of the same host."""
+    """Rows that add up several devices leave out those that contain or repeat another one of the same host."""
     if "device" in plan.options.by or "signal" in plan.options.by:
         return long
-    outer = [
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for source in plan.sources:
+        kinds[source.device.host].add(source.device.kind)
+    dies = {source.device.host for source in plan.sources if source.device.name.startswith("GPU")}
+    again = {
         row
-        for row, a in enumerate(plan.sources)
-        if any(a.device.host == b.device.host and contains(a.device.kind, b.device.kind) for b in plan.sources)
-    ]
-    kept = ~np.isin(long["source"], outer)
+        for row, source in enumerate(plan.sources)
+        if any(contains(source.device.kind, kind) for kind in kinds[source.device.host])
+        # Cray meters a board as accelN of which rocm_smi meters the dies
+        or (source.device.name.startswith("accel") and source.device.host in dies)
+    }
+    # two cards may well draw the same; only what the same users are charged twice for is one thing metered twice
+    counted = {source.row: source.users for row, source in enumerate(plan.sources) if row not in again}
+    first = {check.signals[1]: check.signals[0] for check in mirrored(recording)}
+    again |= {
+        row
+        for row, source in enumerate(plan.sources)
+        if source.device.kind != "gpu" and counted.get(first.get(source.row, -1)) == source.users
+    }
+    kept = ~np.isin(long["source"], sorted(again))
     return {name: column[kept] for name, column in long.items()}

@@ -17,7 +17,7 @@ from ..model import Device, Link, Problem, Recording, Signal
 from .options import Options
 
 _FAMILIES = 12
-_AUXILIARY = ("hwmon", "other")  # meters that may well repeat what a better one says
+_AUXILIARY = ("hwmon", "other", "core", "igpu")  # meters that repeat what a better one says, or a part of it
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,15 @@ def _by_device(
         best = min(rows, key=lambda row: _rank(recording.signals[row]))
         found.append((best, devices.get(key) or Device(key[1], "other", key[0])))
     told = [
-        Problem("left-out", f"{', '.join(sorted(names))} on {host}: left out, as they may repeat other meters of it")
+        Problem("left-out", f"{_listed(names)} on {host}: left out, as they may repeat other meters of it")
         for host, names in left_out.items()
     ]
     return sorted(found, key=lambda item: _order(item[1])), told
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(sorted(names)[:most]) + more
 
 
 def _rank(signal: Signal) -> tuple[bool, bool, bool]:

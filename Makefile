@@ -15,6 +15,9 @@ $(STAMP): pyproject.toml setup.py $(wildcard src/wattribute/_core/*.c src/wattri
 demo: $(STAMP)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
 
+bench: $(STAMP)
+	@for program in benchmarks/*.py; do echo; echo "== $$program"; $(BIN)/python $$program || exit 1; done
+
 docs: $(STAMP)
 	$(BIN)/python tools/make_cli_reference.py
 

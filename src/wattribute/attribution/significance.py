@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -19,7 +20,7 @@ BOOTSTRAP_FROM = 10  # runs on each side; below, a bootstrap has too few values 
 RESAMPLES = 9_999
 POWER = 0.8  # the chance with which "the runs needed" shall find a change of the size that was seen
 MOST_RUNS = 100_000
-MANY = 200.0  # degrees of freedom
+FEW, MANY = 5.0, 200.0  # degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ def t_quantile(p: float, dof: npt.ArrayLike) -> Floats:
 
     Newton's method from the normal quantile, which lies on the left of the root: the distribution function is concave
     there, so the steps never pass the root. Above MANY degrees of freedom the expansion around the normal quantile is
-    as exact, and quick.
+    as exact, and quick; above a few it is a better place to start from.
     """
     dof = np.asarray(dof, np.float64)
     z = NormalDist().inv_cdf(p)
     few = np.minimum(dof, MANY)
-    t = np.full(dof.shape, z)
+    t = np.where(dof > FEW, _far_quantile(z, np.maximum(dof, FEW)), z)
     log_scale = _log_gamma((few + 1) / 2) - _log_gamma(few / 2) - 0.5 * np.log(few * math.pi)
     for _ in range(60 if np.any(dof < MANY) else 0):
         density = np.exp(log_scale - (few + 1) / 2 * np.log1p(t * t / few))
@@ -164,10 +165,17 @@ def runs_needed(spread_a: Floats, spread_b: Floats, delta: Floats, confidence: f
     hopeless = (runs > MOST_RUNS) | (delta == 0)
     runs = np.clip(runs, 2, MOST_RUNS)
     while True:  # Student's reach is a little longer than the normal one: a few more runs, found one by one
-        short = (variance / runs * _reach(2.0 * (runs - 1), confidence) ** 2 > delta**2) & ~hopeless
+        reach = np.array([_reach_of(float(number), confidence) for number in runs])
+        short = (variance / runs * reach**2 > delta**2) & ~hopeless
         if not short.any():
             return np.where(hopeless, np.nan, runs)
         runs = runs + short
+
+
+@lru_cache(maxsize=4096)
+def _reach_of(runs: float, confidence: float) -> float:
+    """The reach of so many runs on each side: asked for again and again with the same small numbers."""
+    return float(_reach(2.0 * (runs - 1), confidence))
 
 
 def _reach(dof: npt.ArrayLike, confidence: float) -> Floats:

@@ -59,7 +59,7 @@ class Session:
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._scratch = tempfile.TemporaryDirectory(prefix="wattribute-")
         self._before: tiles.Tiles | None = None  # other threads may still be reading them
-        self._asked = self._changed = -math.inf
+        self._next = self._changed = -math.inf
         self.revision = 0
         try:
             if isinstance(source, Path) and time.time() - places.newest(source) < _QUIET_S and self._partial():
@@ -102,9 +102,10 @@ class Session:
     def _refresh(self) -> None:
         """Look at the recording again, at most once a second; when it has grown, make new tiles."""
         with self._lock:
-            if isinstance(self._source, Recording) or time.monotonic() - self._asked < 1:
+            if isinstance(self._source, Recording) or time.monotonic() < self._next:
                 return
-            self._asked = time.monotonic()
+            began = time.monotonic()
+            self._next = began + 1
             if places.fingerprint(self._source, self._chosen) == self._print:
                 return
             self._changed = time.monotonic()
@@ -119,6 +120,7 @@ class Session:
             self._before = self.tiles
             self._print, self.tiles = fresh
             self._kept.clear()
+            self._next = began + 1 + 3 * (time.monotonic() - began)  # a long recording is looked at less often
 
     def _build(self, where: Path, fingerprint: str) -> None:
         recording = self.recording()

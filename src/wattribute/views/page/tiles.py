@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import FormatError
+from ...errors import FormatError, OutputError, WattributeError
 from ...model import Curve, Recording
 from . import energy
 from .energy import Metered, addable
@@ -38,9 +38,9 @@ def build(
 ) -> None:
     """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name."""
     fresh = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
     try:
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
         length = _length(recording, metered)
         entries, longest = _write_lanes(recording, metered, fresh, length, progress)
         if longest > length:  # the clock's length was wrong, as in traces that were cut
@@ -58,6 +58,12 @@ def build(
         (fresh / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
+    except WattributeError:  # of reading: some are OSErrors too
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"cannot write tiles to {folder}: {error.strerror}; XDG_CACHE_HOME may name another disk"
+        ) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 

@@ -132,15 +132,14 @@ class Session:
         metered = energy.metered(recording, attribution, self.options)
         name = str(recording.metadata.get("source") or "") if isinstance(self._source, Recording) else str(self._source)
         known = facts(recording, metered, name)
-        named = labels(known["devices"])
         if attribution is None:
-            known["table"] = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
+            table = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
         else:
-            known["table"] = answers.table(attribution, named)
+            table = answers.table(attribution, labels(known["devices"]))
         known["summary"] += self._emitted(recording) if metered.books else []
         if self.live:
             known["problems"] = [text for text in known["problems"] if text not in _ends(recording)]
-        tiles.build(recording, metered, known, where, fingerprint, self._progress)
+        tiles.build(recording, metered, known, table, where, fingerprint, self._progress)
 
     def _emitted(self, recording: Recording) -> list[str]:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
@@ -187,7 +186,7 @@ class Session:
 
     def facts(self) -> dict[str, Any]:
         return {
-            **{name: value for name, value in self.tiles.facts.items() if name != "table"},
+            **self.tiles.facts,
             "length_ticks": self.tiles.length,
             "revision": self.revision,
             "live": self.live,
@@ -249,7 +248,7 @@ class Session:
     def table(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
         """Books and frames; those of the whole recording were made with the tiles."""
         if range_ is None:
-            return dict(self.tiles.facts["table"])
+            return dict(self._once("table", self.tiles.table))
 
         def unused(note: str) -> dict[str, Any]:
             return {"devices": self.tiles.books(*range_), "rows": [], "problems": [], "note": note}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -52,6 +53,16 @@ def test_tiles_of_a_read_only_archive_go_to_the_cache(archive, tmp_path, monkeyp
     assert run(archive, "--html", tmp_path / "one.html").returncode == 0
     assert not archive.with_name(f"{archive.name}.tiles").exists()
     assert list((tmp_path / "cache" / "wattribute" / "tiles").iterdir())
+
+
+def test_a_full_disk_is_one_line(archive, tmp_path):
+    command = [sys.executable, "-m", "wattribute", "view", str(archive), "--html", str(tmp_path / "x.html")]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))  # noqa: E731
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 1
+    assert done.stderr.startswith("wattribute: cannot write tiles to")
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_damaged_tiles_are_made_anew(archive):

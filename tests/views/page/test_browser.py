@@ -106,6 +106,14 @@ def test_the_sums_of_a_brushed_range_are_the_command_lines(tab, url, simple):
     assert tab.joules("#sum")[0] == pytest.approx(1842.4957234 + 1119.269555645, rel=1e-9)
 
 
+def test_a_table_that_was_cut_sums_up_all(tab, monkeypatch):
+    monkeypatch.setattr("wattribute.views.page.answers.MOST_ROWS", 1)
+    with view(recording()) as page:
+        tab.open(page.url)
+        assert tab.joules("#sum") == [pytest.approx(1400)]
+        assert "1 smaller rows are in the sum" in tab.page.locator(".frames tfoot").inner_text()
+
+
 def test_the_flame_graph_follows_the_brush(tab, url, simple):
     tab.open(url).tab("flame")
     a, b = tab.brush(0.1, 4.0)

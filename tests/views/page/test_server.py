@@ -60,6 +60,16 @@ def test_the_other_end_of_a_tunnel_is_fine(page):
     assert ask(page, "api/facts", headers=headers)[0].status == 200
 
 
+def test_serving_others_still_refuses_names_that_are_not_ours():
+    with view(recording(), host="0.0.0.0") as page:
+        at = urlsplit(page.url)
+        for host, status in ((at.netloc, 200), ("10.1.2.3:80", 200), ("evil.example", 403)):
+            connection = http.client.HTTPConnection("127.0.0.1", at.port, timeout=10)
+            connection.request("GET", at.path, headers={"Host": host})
+            assert connection.getresponse().status == status
+            connection.close()
+
+
 @pytest.mark.parametrize(
     "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
 )

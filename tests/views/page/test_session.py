@@ -51,6 +51,13 @@ def test_a_brushed_range_is_what_attribute_says(opened, range_, by):
     assert mine.devices.to_dicts() == whole.devices.to_dicts()
 
 
+def test_a_long_table_is_cut_and_keeps_its_sum(opened, monkeypatch):
+    monkeypatch.setattr("wattribute.views.page.answers.MOST_ROWS", 1)
+    table = opened(recording()).table()
+    (row,), (rest,) = table["rows"], table["more_j"].values()
+    assert (table["more"], row["self_j"] + rest) == (1, pytest.approx(1400))
+
+
 def test_a_view_prefers_exact_spans_in_the_lanes_with_few(opened):
     session = opened(recording(kernels=7000))
     parts = header(session.tiles.view([0, 1, 2], 0, 10000, 1400))["parts"]

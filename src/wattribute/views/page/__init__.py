@@ -65,7 +65,12 @@ def view(
     """Serve the page of a recording; ``options`` are those of ``attribute``."""
     from .server import Server
 
-    return Page(Server(_session(source, compare, progress, options), host, port))
+    session = _session(source, compare, progress, options)
+    try:
+        return Page(Server(session, host, port))
+    except BaseException:
+        session.close()
+        raise
 
 
 def write_page(

@@ -14,6 +14,8 @@ from .. import names
 from .energy import addable
 from .facts import key
 
+MOST_ROWS = 3000  # of the table; the rest, which is smaller, comes as a sum
+SMALLEST = 1e-4  # paths below this part of the whole are folded into their parents
 MOST_FRAMES = 30  # columns of the heatmap
 MOST_PROCESSES = 512
 _NUMBERS = ("self_j", "total_j", "self_low_j", "self_high_j", "self_ns", "power_w", "calls")
@@ -40,12 +42,16 @@ def books(attribution: Attribution, labels: Mapping[str, str]) -> list[dict[str,
 
 def table(attribution: Attribution, labels: Mapping[str, str]) -> dict[str, Any]:
     """The Table tab, from an attribution by host, device and frame."""
-    rows = []
-    for row in attribution.rows.to_dicts():
+    rows, rest = [], attribution.rows[MOST_ROWS:].to_dicts()
+    for row in attribution.rows[:MOST_ROWS].to_dicts():
         entry = {name: number(row.get(name)) for name in _NUMBERS}
         entry |= {"key": key(row), "label": labels.get(key(row), row["device"]), "frame": names.full(row["frame"])}
         rows.append(entry)
-    return {"devices": books(attribution, labels), "rows": rows, "problems": messages(attribution)}
+    more: dict[str, float] = {}
+    for row in rest:
+        more[key(row)] = more.get(key(row), 0.0) + row["self_j"]
+    cut = {"more": len(rest), "more_j": more}
+    return {"devices": books(attribution, labels), "rows": rows, "problems": messages(attribution), **cut}
 
 
 def messages(attribution: Attribution) -> list[str]:
@@ -85,14 +91,22 @@ def _node(name: str) -> dict[str, Any]:
 
 
 def _flatten(root: dict[str, Any]) -> list[list[Any]]:
-    """Depth first, the largest first; an explicit stack, because call paths may be deeper than Python's."""
+    """Depth first, the largest first, without paths too small to see; their joules stay in the totals above them.
+
+    An explicit stack, because call paths may be deeper than Python's.
+    """
     out: list[list[Any]] = []
+    least = SMALLEST * root["total"]
     todo = [(root, -1)]
     while todo:
         node, parent = todo.pop()
         out.append([node["name"], parent, node["self"], node["total"]])
         at = len(out) - 1
-        todo += [(child, at) for child in sorted(node["below"].values(), key=lambda child: child["total"])]
+        todo += [
+            (child, at)
+            for child in sorted(node["below"].values(), key=lambda child: child["total"])
+            if child["total"] >= least
+        ]
     return out
 
 

@@ -43,6 +43,7 @@ class Metered:
     ] = ()  # per device: name, host, kind, signal, of, measured_j, attributed_j, idle_j
     burned: Sequence[Curve] = ()  # E(t) per device
     uses: Mapping[int, Sequence[Use]] = field(default_factory=dict)  # location → devices
+    _sums: dict[tuple[int, ...], Energies] = field(default_factory=dict, repr=False)  # lanes often share their curves
 
     def of(self, location: int, frames: int) -> tuple[npt.NDArray[np.bool_], Energies | None]:
         """Which frames of a lane receive energy, and the lane's S(t): the sum over its devices.
@@ -56,9 +57,12 @@ class Metered:
         keep = np.any([use.keep for use in uses], axis=0)
         if len(uses) == 1:
             return keep, (uses[0].curve.times, uses[0].curve.values)
-        times = np.unique(np.concatenate([use.curve.times for use in uses]))
-        values = sum(np.interp(times, use.curve.times, use.curve.values) for use in uses)
-        return keep, (times, np.asarray(values, np.float64))
+        same = tuple(id(use.curve.values) for use in uses)
+        if same not in self._sums:
+            times = np.unique(np.concatenate([use.curve.times for use in uses]))
+            values = sum(np.interp(times, use.curve.times, use.curve.values) for use in uses)
+            self._sums[same] = times, np.asarray(values, np.float64)
+        return keep, self._sums[same]
 
     def _counted(self, location: int) -> list[Use]:
         uses = self.uses.get(location, ())

@@ -9,9 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import ipaddress
 import json
 import re
 import secrets
+import socket
+import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -64,14 +67,38 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             raise OutputError(f"cannot serve on {host} port {port}: {error.strerror}; try another --port") from error
         self.names = {host, "127.0.0.1", "localhost"}
+        self.outside = host not in ("127.0.0.1", "localhost")
+        if self.outside:
+            self.names |= {socket.gethostname(), socket.getfqdn()}
 
     def server_close(self) -> None:
         self.closed = True  # connections that browsers keep open outlive the listening socket
         super().server_close()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A tab that was closed while it was answered is no news."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    def knows(self, host: str) -> bool:
+        """Whether a Host header names us. The port may be any: the other end of an ssh tunnel has its own."""
+        name = host.rsplit(":", 1)[0]
+        return name in self.names or (self.outside and _is_address(name))
+
     @property
     def url(self) -> str:
-        return f"http://{self.server_address[0]!s}:{self.server_address[1]}/{self.token}/"
+        host, port = self.server_address[:2]
+        name = socket.getfqdn() if host == "0.0.0.0" else str(host)
+        return f"http://{name}:{port}/{self.token}/"
+
+
+def _is_address(name: str) -> bool:
+    """A bare IP address cannot be made to point elsewhere, as a name can."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -104,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _refused(self) -> str:
         """Why this request gets nothing, or the empty string."""
         host = self.headers.get("Host", "")
-        if host.rsplit(":", 1)[0] not in self.server.names:  # any port: the other end of an ssh tunnel has its own
+        if not self.server.knows(host):
             return "wrong host"
         if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
             return "wrong origin"

@@ -59,7 +59,7 @@ class Session:
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._scratch = tempfile.TemporaryDirectory(prefix="wattribute-")
         self._before: tiles.Tiles | None = None  # other threads may still be reading them
-        self._asked = self._changed = -math.inf
+        self._next = self._changed = -math.inf
         self.revision = 0
         try:
             if isinstance(source, Path) and time.time() - places.newest(source) < _QUIET_S and self._partial():
@@ -102,9 +102,10 @@ class Session:
     def _refresh(self) -> None:
         """Look at the recording again, at most once a second; when it has grown, make new tiles."""
         with self._lock:
-            if isinstance(self._source, Recording) or time.monotonic() - self._asked < 1:
+            if isinstance(self._source, Recording) or time.monotonic() < self._next:
                 return
-            self._asked = time.monotonic()
+            began = time.monotonic()
+            self._next = began + 1
             if places.fingerprint(self._source, self._chosen) == self._print:
                 return
             self._changed = time.monotonic()
@@ -119,6 +120,7 @@ class Session:
             self._before = self.tiles
             self._print, self.tiles = fresh
             self._kept.clear()
+            self._next = began + 1 + 3 * (time.monotonic() - began)  # a long recording is looked at less often
 
     def _build(self, where: Path, fingerprint: str) -> None:
         recording = self.recording()
@@ -130,15 +132,14 @@ class Session:
         metered = energy.metered(recording, attribution, self.options)
         name = str(recording.metadata.get("source") or "") if isinstance(self._source, Recording) else str(self._source)
         known = facts(recording, metered, name)
-        named = labels(known["devices"])
         if attribution is None:
-            known["table"] = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
+            table = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
         else:
-            known["table"] = answers.table(attribution, named)
+            table = answers.table(attribution, labels(known["devices"]))
         known["summary"] += self._emitted(recording) if metered.books else []
         if self.live:
             known["problems"] = [text for text in known["problems"] if text not in _ends(recording)]
-        tiles.build(recording, metered, known, where, fingerprint, self._progress)
+        tiles.build(recording, metered, known, table, where, fingerprint, self._progress)
 
     def _emitted(self, recording: Recording) -> list[str]:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
@@ -185,7 +186,7 @@ class Session:
 
     def facts(self) -> dict[str, Any]:
         return {
-            **{name: value for name, value in self.tiles.facts.items() if name != "table"},
+            **self.tiles.facts,
             "length_ticks": self.tiles.length,
             "revision": self.revision,
             "live": self.live,
@@ -247,7 +248,7 @@ class Session:
     def table(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
         """Books and frames; those of the whole recording were made with the tiles."""
         if range_ is None:
-            return dict(self.tiles.facts["table"])
+            return dict(self._once("table", self.tiles.table))
 
         def unused(note: str) -> dict[str, Any]:
             return {"devices": self.tiles.books(*range_), "rows": [], "problems": [], "note": note}

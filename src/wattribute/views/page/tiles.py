@@ -16,31 +16,32 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import FormatError
+from ...errors import FormatError, OutputError, WattributeError
 from ...model import Curve, Recording
 from . import energy
 from .energy import Metered, addable
 from .lanes import Files, Grid, Lane, Writer, exact
 
-VERSION = 3  # of the folder's layout: another one is made anew
+VERSION = 4  # of the folder's layout: another one is made anew
 EXACT_SPANS = 5000  # per view: up to so many spans are drawn one by one
 MOST_BINS = 1024  # per lane and view: 64 lanes stay below 2 MB
-_MANIFEST = "tiles.json"
+_MANIFEST, _TABLE = "tiles.json", "table.json"  # apart, because it is large and not needed for the first picture
 
 
 def build(
     recording: Recording,
     metered: Metered,
     facts: Mapping[str, Any],
+    table: Mapping[str, Any],
     folder: Path,
     fingerprint: str,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name."""
     fresh = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
     try:
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
         length = _length(recording, metered)
         entries, longest = _write_lanes(recording, metered, fresh, length, progress)
         if longest > length:  # the clock's length was wrong, as in traces that were cut
@@ -55,9 +56,16 @@ def build(
             "facts": dict(facts),
             **rest,
         }
+        (fresh / _TABLE).write_text(json.dumps(table), encoding="utf-8")
         (fresh / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
+    except WattributeError:  # of reading: some are OSErrors too
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"cannot write tiles to {folder}: {error.strerror}; XDG_CACHE_HOME may name another disk"
+        ) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
@@ -103,6 +111,7 @@ class Tiles:
         try:
             manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
             self.facts: dict[str, Any] = manifest["facts"]
+            self._table = folder / _TABLE
             self.length = int(manifest["length_ticks"])
             self.metered = energy.load(manifest, folder / "curves.npz")
             self._files = Files(folder)
@@ -120,6 +129,11 @@ class Tiles:
             entry["location"]: Lane(self._files, entry, frames, *self.metered.of(entry["location"], frames))
             for entry in self.entries
         }
+
+    def table(self) -> dict[str, Any]:
+        """The books and frames of the whole recording, as they were when the tiles were made."""
+        found: dict[str, Any] = json.loads(self._table.read_text(encoding="utf-8"))
+        return found
 
     def close(self) -> None:
         self._files.close()

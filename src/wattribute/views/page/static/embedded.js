@@ -183,10 +183,11 @@ function bounds(use, start, end, measured) {
 /** [name, parent, self, total] rows, a parent before its children, the largest first. */
 function flatten(root) {
   const out = [];
-  const add = (node, parent) => {
+  const todo = [[root, -1]];
+  while (todo.length) {
+    const [node, parent] = todo.pop();
     const at = out.push([node.name, parent, node.self, node.total]) - 1;
-    for (const child of [...node.below.values()].sort((a, b) => b.total - a.total)) add(child, at);
-  };
-  add(root, -1);
+    for (const child of [...node.below.values()].sort((a, b) => a.total - b.total)) todo.push([child, at]);
+  }
   return out;
 }

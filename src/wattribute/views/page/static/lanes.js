@@ -12,7 +12,6 @@ export class Lanes {
   constructor(canvas, facts, view, axis) {
     Object.assign(this, { canvas, facts, view, axis, data: null, image: null, matching: null, hover: null });
     this.colours = facts.frames.map((frame) => rgb(frame.colour));
-    this.byLocation = new Map(facts.lanes.map((lane) => [lane.location, lane]));
     this.layout();
   }
 

@@ -5,7 +5,7 @@ import { Card } from "wattribute/card.js";
 import { Compare } from "wattribute/compare.js";
 import { EmbeddedSource } from "wattribute/embedded.js";
 import { Flame } from "wattribute/flame.js";
-import { count, el, percent, si } from "wattribute/format.js";
+import { count, el, si } from "wattribute/format.js";
 import { Gestures, showKeys } from "wattribute/gestures.js";
 import { Heatmap } from "wattribute/heatmap.js";
 import { Lanes } from "wattribute/lanes.js";

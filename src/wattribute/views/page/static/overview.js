@@ -31,7 +31,7 @@ export class Overview {
   }
 
   draw() {
-    const { context, width, height } = sharp(this.canvas);
+    const { context, height } = sharp(this.canvas);
     const colours = inks();
     context.fillStyle = colours.soft;
     context.fillText(fit(context, "all · drag here to brush", GUTTER - 20), 12, height / 2);
@@ -40,7 +40,6 @@ export class Overview {
     context.strokeStyle = colours.ink;
     context.strokeRect(a + 0.5, 1.5, Math.max(2, b - a - 1), height - 3);
     this.axis.over(context, height, this);
-    this.width = width;
   }
 
   area(context, height, colours) {

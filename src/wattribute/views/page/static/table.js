@@ -65,9 +65,11 @@ export class Table {
     for (const row of shown.slice(0, 500)) body.append(this.row(row, most));
     const books = new Map(this.data.devices.map((book) => [book.key, book]));
     const counted = shown.filter((row) => this.device || books.get(row.key).added);
-    const sum = counted.reduce((total, row) => total + row.self_j, 0);
+    const rest = app.searching ? [] : Object.entries(this.data.more_j ?? {}).filter(([key]) => (this.device ? key === this.device : books.get(key).added));
+    const sum = [...counted.map((row) => row.self_j), ...rest.map(([, joules]) => joules)].reduce((total, joules) => total + joules, 0);
+    const small = this.data.more ? ` of the largest; ${count(this.data.more)} smaller rows ${app.searching ? "were not searched" : "are in the sum"}` : "";
     const left = counted.length < shown.length ? "; without devices that others contain" : "";
-    const foot = el("tr", {}, el("td", { class: "name", text: `${count(shown.length)} rows${shown.length > 500 ? ", 500 shown" : ""}${left}` }), el("td"),
+    const foot = el("tr", {}, el("td", { class: "name", text: `${count(shown.length)} rows${small}${shown.length > 500 ? ", 500 shown" : ""}${left}` }), el("td"),
       el("td", { id: "sum", text: si(sum, "J"), "data-j": sum, title: `${sum} J` }), ...Array.from({ length: 6 }, () => el("td")));
     return el("div", {}, this.tools(), el("table", { class: "frames" }, el("thead", {}, head), body, el("tfoot", {}, foot)));
   }

@@ -8,7 +8,7 @@ export class View extends EventTarget {
   }
 
   reset() {
-    Object.assign(this, { from: 0, to: this.length, brush: null, tab: "table", search: "", scroll: 0, marks: [], theme: "", colour: "kind", closed: new Set(), picked: null });
+    Object.assign(this, { from: 0, to: this.length, brush: null, tab: "table", search: "", scroll: 0, marks: [], theme: "", colour: "kind", closed: new Set(), tall: null });
   }
 
   /** Announce a change of some fields: "time" redraws and fetches, "brush" asks for new sums, "look" only redraws. */
@@ -53,6 +53,7 @@ export class View extends EventTarget {
     if (this.marks.length) hash.set("m", this.marks.join(","));
     if (this.theme) hash.set("theme", this.theme);
     if (this.colour !== "kind") hash.set("c", this.colour);
+    if (this.tall !== null) hash.set("h", this.tall ? "1" : "0");
     if (this.closed.size) hash.set("closed", [...this.closed].join(","));
     const text = hash.toString();
     if (text !== location.hash.slice(1)) history.replaceState(null, "", `#${text}`);
@@ -74,6 +75,7 @@ export class View extends EventTarget {
     this.marks = numbers("m");
     this.theme = hash.get("theme") ?? "";
     this.colour = hash.get("c") ?? "kind";
+    this.tall = hash.has("h") ? hash.get("h") === "1" : null;
     this.closed = new Set((hash.get("closed") ?? "").split(",").filter(Boolean));
     this.changed("all");
   }

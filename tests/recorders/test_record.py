@@ -99,11 +99,12 @@ def test_without_regions_the_block_is_one_span(meter):
     assert span.calls == 1
 
 
-def test_wrong_words():
+def test_wrong_words(tmp_path):
     with pytest.raises(OptionError, match="interval"), record(interval_s=-1):
         pass
-    with pytest.raises((MeterError, OptionError)), record(meters=["nosuchmeter"]):
+    with pytest.raises((MeterError, OptionError)), record(tmp_path / "none.watt", meters=["nosuchmeter"]):
         pass
+    assert not (tmp_path / "none.watt").exists()
     assert regions._sink is None
 
 

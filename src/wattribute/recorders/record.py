@@ -41,7 +41,11 @@ def record(
     sampling = Sampling(folder, meters if ranks.samples(rank) else None, interval_s, about=about)
     recording = Recording()
     try:
-        sampling.start()
+        try:
+            sampling.start()
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)  # we made it just now, and there is nothing in it
+            raise
         regions.start(str(folder / REGIONS))
         sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": Path(sys.argv[0]).name})
         try:

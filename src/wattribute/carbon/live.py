@@ -120,7 +120,7 @@ def profile(
             reason = f"{source} could not be asked: {error}"
         else:
             cache.save(source, zone, fresh)
-            known = Profile.of([*fresh])
+            known = Profile.of([*fresh, *known.steps])  # a free token only knows the last day
             return known, () if known.covers(start_ns, end_ns) else (f"{source} does not cover the whole run",)
     old = Profile.of(cache.load(source, zone, start_ns, end_ns, stale=True))
     return old, (reason, "older answers from the cache are used") if old.steps else (reason,)

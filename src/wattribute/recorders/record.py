@@ -47,7 +47,7 @@ def record(
             shutil.rmtree(folder, ignore_errors=True)  # we made it just now, and there is nothing in it
             raise
         regions.start(str(folder / REGIONS))
-        sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": Path(sys.argv[0]).name})
+        sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": Path((sys.argv or [""])[0]).name})
         try:
             yield recording
         finally:

@@ -27,6 +27,7 @@ class Source:
     title: str
     url: str = ""
     licence: str = ""
+    via: str = ""  # whose copy the figures were read from
 
 
 @dataclass(frozen=True)

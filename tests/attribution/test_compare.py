@@ -164,3 +164,15 @@ def test_bad_input_has_clear_errors():
         compare_tables(a, a, whole, whole.clear(), ("frame",))
     with pytest.raises(WattributeError, match=r"between 0\.5 and 1"):
         compare_tables(a, a, whole, whole, ("frame",), confidence=95)
+
+
+def test_long_names_leave_the_verdict_readable():
+    name = "Cijk_" + "x" * 600
+    found = compared([{name: (100.0, 1.0), "f": (1.0, 1.0)}] * 2, [{name: (50.0, 0.5), "f": (1.0, 1.0)}] * 2)
+    assert len(found.verdict) < 160
+    assert "Cijk_xxx" in found.verdict
+
+
+def test_what_one_side_did_not_run_is_all_time_without_a_rounding_error():
+    found = compared([{"f": (1.0, 1.0)}] * 2, [{"f": (1.0, 1.0), "new": (7.14e3 / 3, 0.7 / 3)}] * 2)
+    assert row(found, "new")["power_part_j"] == 0

@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 import wattribute
-from tests.ensemble.made import IDLE_S, IDLE_W, POWER_W, run, runs
+from tests.ensemble.made import IDLE_S, IDLE_W, NAMES, POWER_W, run, runs
 from wattribute import Ensemble, WattributeError
+from wattribute.model import Frames, Problem
 
 
 def test_a_known_change_of_one_frame_is_found():
@@ -85,3 +86,32 @@ def test_sides_that_are_not_metered_alike_are_compared_and_marked():
     told = [problem.message for problem in found.problems]
     assert any("group B" in message and "dram 0" in message for message in told)
     assert "only group B has dram 0: the sides are not metered alike" in told
+
+
+def test_damaged_and_estimated_runs_are_marked():
+    cut = dataclasses.replace(run(2), noticed=(Problem("truncated", "1.evt ends early"), Problem("stale", "as always")))
+    guess = run(3)
+    guess = dataclasses.replace(guess, signals=(dataclasses.replace(guess.signals[0], estimated=True),))
+    found = wattribute.compare(Ensemble.of({"x": cut}), Ensemble.of({"y": guess}))
+    told = [problem.message for problem in found.problems]
+    assert told[0] == "group A: x: 1.evt ends early"
+    assert told[1].startswith("package 0: estimated by a model")
+    assert len(told) == 2
+
+
+def test_a_recorded_command_is_judged_by_its_life_alone():
+    sides = []
+    for name, factor in (("./old --fast", 1.0), ("./new", 1.5)):
+        made = run(0, factor, spread=0)
+        spans = made.spans.spans(0)
+        told = {"start_ticks": int(spans.start[0]), "end_ticks": int(spans.end[0])}
+        named = Frames.of([(name, "command", "function"), *((n, "user", "function") for n in NAMES[1:])])
+        sides.append(Ensemble.of({"x": dataclasses.replace(made, frames=named, metadata={"run": told})}))
+    found = wattribute.compare(*sides)
+    assert "(idle)" not in found.rows["frame"].to_list()
+    assert "(command)" in found.rows["frame"].to_list()
+    # 0.01 s at 100 W, 0.2 s at 400 W, 0.1 s at 150 W, 0.05 s at 60 W = 99 J in 0.36 s; then 40 J and 0.1 s more
+    assert found.whole["energy_a_j"] == pytest.approx(99, rel=1e-3)
+    assert found.whole["delta_j"] == pytest.approx(40, rel=1e-3)
+    assert (found.whole["time_a_s"], found.whole["time_b_s"]) == pytest.approx((0.36, 0.46))
+    assert found.rows["energy_b_j"].sum() == pytest.approx(found.whole["energy_b_j"], rel=1e-9)

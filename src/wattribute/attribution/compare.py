@@ -174,7 +174,8 @@ def split(energy_a: Floats, energy_b: Floats, time_a: Floats, time_b: Floats) ->
     power_a, power_b = _power(energy_a, time_a), _power(energy_b, time_b)
     power_a, power_b = np.where(np.isnan(power_a), power_b, power_a), np.where(np.isnan(power_b), power_a, power_b)
     mean = (np.nan_to_num(power_a) + np.nan_to_num(power_b)) / 2
-    return mean * (time_b - time_a)
+    one_sided = ((energy_a == 0) & (time_a == 0)) != ((energy_b == 0) & (time_b == 0))
+    return np.where(one_sided & (time_a + time_b > 0), energy_b - energy_a, mean * (time_b - time_a))
 
 
 def _power(energy: Floats, time: Floats) -> Floats:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Row = Mapping[str, Any]
+_NAME = 60
 
 
 def percent(fraction: float | None, digits: int | None = None) -> str:
@@ -83,12 +84,17 @@ def _why(row: Row) -> str:
     return " and ".join(pushing) or "time and power"
 
 
+def _short(name: str) -> str:
+    """A name that leaves room for the sentence around it."""
+    return name if len(name) <= _NAME else f"{name[: _NAME // 2]}…{name[-_NAME // 2 + 1 :]}"
+
+
 def _blame(whole: Row, rows: Sequence[Row], by: Sequence[str]) -> str:
     """The key that most of the difference belongs to, or, when the whole did not change, those keys that did."""
     changed = [row for row in rows if row["changed"]]
     if not changed or len(rows) < 2:
         return ""
-    name = " · ".join(str(changed[0][key]) for key in by)
+    name = _short(" · ".join(str(changed[0][key]) for key in by))
     delta = whole["delta_j"]
     if not whole["changed"] or changed[0]["delta_j"] * delta <= 0:
         return f"{name} changed by {percent(changed[0]['change'])}"

@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     from . import Ensemble
 
 COMMAND = "(command)"
+_USUAL = frozenset(  # problems that all runs on a machine have, and that change no comparison
+    (
+        "declared",
+        "left-out",
+        "stale",
+        "counted-once",
+        "duplicate",
+        "wrap",
+        "mirrored",
+        "nested",
+        "constant",
+        "power-ratio",
+    )
+)
 _OF_DEVICES = ("device", "signal", "of", "host")
 
 
@@ -35,7 +49,7 @@ def compare(
     if "run" in keys:
         raise OptionError("'run' is what is compared, not a key; use one or more of frame, path, process, device")
     first, second = _attributed(a, keys, options), _attributed(b, keys, options)
-    problems = [*_marked(first, "A"), *_marked(second, "B"), *_unlike(first, second)]
+    problems = [*_marked(first, "A"), *_marked(second, "B"), *_unlike(first, second), *_estimates(first, second)]
     rows_a, rows_b = _keyed(first, keys), _keyed(second, keys)
     return compare_tables(rows_a, rows_b, _whole(first, rows_a), _whole(second, rows_b), keys, confidence, problems)
 
@@ -77,9 +91,8 @@ def _life_s(part: Attribution) -> float | None:
 
 
 def _marked(side: EnsembleAttribution, name: str) -> list[Problem]:
-    """A run that was left out or is metered unlike the others is the reader's business; the rest is in ``info``."""
-    kinds = ("run", "metrics", "empty")
-    return [Problem(p.kind, f"group {name}: {p.message}") for p in side.problems if p.kind in kinds]
+    """Runs that were left out, damaged or metered unlike the others; how sensors are in general is for ``info``."""
+    return [Problem(p.kind, f"group {name}: {p.message}") for p in side.problems if p.kind not in _USUAL]
 
 
 def _unlike(a: EnsembleAttribution, b: EnsembleAttribution) -> list[Problem]:
@@ -90,6 +103,16 @@ def _unlike(a: EnsembleAttribution, b: EnsembleAttribution) -> list[Problem]:
         if only:
             told.append(Problem("metrics", f"only group {name} has {', '.join(only)}: the sides are not metered alike"))
     return told
+
+
+def _estimates(*sides: EnsembleAttribution) -> list[Problem]:
+    """Devices whose energy a model made up from time and load."""
+    names = dict.fromkeys(row["device"] for side in sides for row in side.devices.to_dicts() if row["estimated"])
+    if not names:
+        return []
+    return [
+        Problem("estimated", f"{', '.join(names)}: estimated by a model, not measured; trust the time, not the power")
+    ]
 
 
 def _inner(devices: pl.DataFrame) -> pl.DataFrame:

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from ..attribution.compare import Comparison
 from ..attribution.verdict import percent
-from .names import clean
+from .names import clean, labels
 from .numbers import si
 
+_PROBLEMS = 12
 _TESTS = {
     "welch": "Welch's t",
     "bootstrap": "a studentised bootstrap",
@@ -30,14 +31,19 @@ def comparison_table(comparison: Comparison, top: int | None = 20) -> Renderable
     for name in ("A", "B", "change", "by time", "by power", "p"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
+    short = {key: labels([str(row[key]) for row in shown], 50) for key in comparison.by}
     for row in shown:
         style = "" if row["changed"] else "dim"
-        names = [Text(clean(str(row[key])), style=style) for key in comparison.by]
+        names = [Text(short[key][str(row[key])], style=style) for key in comparison.by]
         table.add_row(*names, *(Text(text, style=style) for text in _cells(row)))
     parts: list[RenderableType] = [Text(clean(comparison.verdict), style="bold"), Text(_how(comparison)), Text(), table]
     if len(rows) > len(shown):
         parts.append(Text(f"… and {len(rows) - len(shown)} more (--top 0 shows all)", style="dim"))
-    parts += [Text(f"! {clean(problem.message)}", style="yellow") for problem in comparison.problems]
+    parts += [Text(f"! {clean(problem.message)}", style="yellow") for problem in comparison.problems[:_PROBLEMS]]
+    if len(comparison.problems) > _PROBLEMS:
+        parts.append(
+            Text(f"! … and {len(comparison.problems) - _PROBLEMS} more (--format json lists them)", style="yellow")
+        )
     return Group(*parts)
 
 

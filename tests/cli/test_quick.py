@@ -33,6 +33,7 @@ FOR_TYPER = [
     "--repeat 1.5 x",
     "-qo x y",
     "-ox y",
+    "--warm-ups -1 --compare a --- b",
 ]
 
 

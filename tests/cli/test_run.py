@@ -160,6 +160,23 @@ def test_what_was_sampled_survives_the_killing_of_wattribute_itself(tmp_path):
     assert wattribute.attribute(recording, by=("device",)).rows["total_j"].sum() > 0
 
 
+def test_a_sampler_that_is_killed_leaves_what_it_had_flushed(tmp_path):
+    code = (
+        "import os, sys, time; from wattribute.recorders.sampler import descendants\n"
+        "time.sleep(1.5)\n"
+        "family = set(descendants(os.getppid())) - {os.getpid(), os.getppid()}\n"
+        "[os.kill(p, 9) for p in family if b'order' in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
+        "time.sleep(0.2); sys.exit(4)"
+    )
+    done = run(tmp_path, "-o", "x.watt", "--format", "json", "--", sys.executable, "-c", code)
+    assert done.returncode == 4
+    trouble, told = done.stderr.splitlines()
+    assert "the sampler ended early" in trouble
+    assert json.loads(told)["exit_code"] == 4
+    assert json.loads(told)["energy_j"] > 0
+    assert 0 < json.loads(told)["devices"][0]["coverage"] < 1
+
+
 def test_a_full_disk_costs_the_recording_but_not_the_answer(tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))  # noqa: E731
     done = run(tmp_path, "-o", "x.watt", "--format", "json", "--", "sh", "-c", "sleep 1.2; exit 5", preexec_fn=limit)

@@ -62,6 +62,13 @@ def test_the_latency_admits_what_was_reported_late():
     assert (row["low_j"], row["high_j"]) == (0, 400)
 
 
+def test_what_readings_do_not_cover_is_not_counted_and_said():
+    counter = signal("GPU 0", "energy", [0, 1, 2], [0, 100, 200])
+    (row,) = summarise(recording([device("GPU 0", "gpu")], [counter]), carbon=False)["devices"]
+    assert (row["energy_j"], row["coverage"], row["mean_w"]) == (100, 0.5, 100)
+    assert row["notes"] == ["GPU 0: readings cover 50% of the run; the rest is not counted"]
+
+
 def test_gain_widens_both_sides_and_is_named():
     counter = signal("GPU 0", "energy", *STEADY, gain_error=0.05)
     (row,) = summarise(recording([device("GPU 0", "gpu")], [counter]), carbon=False)["devices"]

@@ -60,10 +60,12 @@ def _declared(command: Callable[..., None]) -> tuple[dict[str, tuple[str, Any, b
         if type(info).__name__ == "ArgumentInfo":
             rest_name = name
             continue
+        defaults[name] = parameter.default
+        if info.min is not None or info.max is not None:  # a range is Typer's to check
+            continue
         inner = [part for part in typing.get_args(kind) if part is not type(None)]
         many = typing.get_origin(kind) is list
         declared = (info.default, *(info.param_decls or ())) if isinstance(info.default, str) else info.param_decls
         for flag in declared or (f"--{name.replace('_', '-')}",):
             options[flag] = name, inner[0] if inner else kind, many
-        defaults[name] = parameter.default
     return options, rest_name, defaults

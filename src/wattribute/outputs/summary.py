@@ -17,6 +17,7 @@ import numpy as np
 from ..alignment import Energy, energy, examine
 from ..model import Device, Recording, Signal
 
+FULL_COVERAGE = 0.99
 PEAK_S = 0.2  # power from a counter is a mean over at least this long: update times jitter
 CPU_SHARE_ERROR, DRAM_SHARE_ERROR = 0.04, 0.16  # of splitting by CPU time (METRION, arXiv 2512.06806)
 _CURVE_POINTS = 2000
@@ -137,6 +138,9 @@ def _device(recording: Recording, part: _Part, begin: int, end: int) -> dict[str
         inside = part.curve.between(begin, end)
         covered_s = (int(inside.times[-1]) - int(inside.times[0])) / recording.clock.ticks_per_s
         joules = part.share * inside.measured
+        coverage = covered_s / duration_s if duration_s else 1.0
+        if coverage < FULL_COVERAGE:
+            part.notes.append(f"{device.name}: readings cover {coverage:.0%} of the run; the rest is not counted")
         low, high, causes = _bounds(part, begin, end)
         row |= {
             "signal": part.curve.signal.name,
@@ -146,7 +150,7 @@ def _device(recording: Recording, part: _Part, begin: int, end: int) -> dict[str
             "mean_w": joules / covered_s,
             "peak_w": _peak_w(recording, part, begin, end),
             "estimated": part.curve.signal.estimated,
-            "coverage": covered_s / duration_s if duration_s else None,
+            "coverage": coverage,
             "share": part.share,
             "causes": causes,
         }

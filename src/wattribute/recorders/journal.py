@@ -35,6 +35,11 @@ _HEAD = struct.Struct("<IIB")
 _NUMBER = struct.Struct("<H")
 
 
+def record(kind: int, payload: bytes) -> bytes:
+    """One record as it stands in the file."""
+    return _HEAD.pack(len(payload), zlib.crc32(payload, kind), kind) + payload
+
+
 class Journal:
     """The writing end. Records gather in memory and reach the file with ``flush``; a full disk keeps them there."""
 
@@ -70,8 +75,7 @@ class Journal:
 
     def _append(self, kind: int, payload: bytes) -> None:
         if len(self._pending) < KEPT_BYTES:
-            self._pending += _HEAD.pack(len(payload), zlib.crc32(payload, kind), kind)
-            self._pending += payload
+            self._pending += record(kind, payload)
 
     def flush(self) -> None:
         """Hand everything to the kernel; what does not go stays for the next time."""

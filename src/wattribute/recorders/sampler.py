@@ -218,6 +218,7 @@ class Sampler:
         for plan in self._plans:
             self._read(plan)
             plan.used = [0] * len(plan.channels)
+        self._journal.flush()  # that a child runs is worth more than a second's readings
 
     def _status(self) -> list[dict[str, Any]]:
         """For the live table: per device the energy since the child's start or the power now, in joules and watts."""

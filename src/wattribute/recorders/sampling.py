@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MeterError, OutputError
-from .journal import NAME
+from .journal import EVENT, NAME, record
 
 if TYPE_CHECKING:
     from ..model import Recording
@@ -84,6 +84,7 @@ class Sampling:
         self._ready = threading.Event()
         self._listener: threading.Thread | None = None
         self._said: dict[str, Any] = {}
+        self._told: list[dict[str, Any]] = []
         self._rest = b""
         self.failure = ""  # why the journal could not be written to the end
         self.cpu_s = 0.0  # what sampling cost while the child ran
@@ -127,6 +128,7 @@ class Sampling:
         """Note an event in the journal; times are monotonic ns. A sampler that died is found by ``stop``."""
         assert self._process is not None
         assert self._process.stdin is not None
+        self._told.append(event)
         try:
             self._process.stdin.write(json.dumps(event).encode() + b"\n")
             self._process.stdin.flush()
@@ -158,11 +160,13 @@ class Sampling:
         return replace(recording, metadata={**recording.metadata, "run": run})
 
     def content(self) -> bytes:
-        """The journal: what reached the file, and what a full disk kept from it."""
+        """The journal: what reached the file, and what a full disk or the sampler's early end kept from it."""
         try:
             written = (self.folder / NAME).read_bytes()
         except OSError:
             written = b""
+        if "done" not in self._said:  # it was killed: at least what we told it is known
+            return written + b"".join(record(EVENT, json.dumps(event).encode()) for event in self._told)
         return written + self._rest
 
     def clean(self) -> None:

@@ -151,7 +151,12 @@ def compare(left: Mapping[str, Any], right: Mapping[str, Any], sides: Sequence[M
     """The Compare tab: self joules per frame of two tables, summed over the devices that may be added."""
     sums: dict[str, list[float]] = {}
     for i, answer in enumerate((left, right)):
-        for row in answer["rows"]:
-            sums.setdefault(row["frame"], [0.0, 0.0])[i] += row["self_j"] or 0.0
+        added = {book["key"] for book in answer["devices"] if book["added"]}
+        small = [
+            {"key": of, "frame": "(smaller rows)", "self_j": joules} for of, joules in answer.get("more_j", {}).items()
+        ]
+        for row in (*answer["rows"], *small):
+            if row["key"] in added:
+                sums.setdefault(row["frame"], [0.0, 0.0])[i] += row["self_j"]
     rows = [{"frame": frame, "a_j": a, "b_j": b} for frame, (a, b) in sums.items()]
     return {"sides": list(sides), "rows": sorted(rows, key=lambda row: -abs(row["b_j"] - row["a_j"]))}

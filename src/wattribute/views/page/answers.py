@@ -61,17 +61,22 @@ def messages(attribution: Attribution) -> list[str]:
 def flame(attributions: Sequence[Attribution], labels: Mapping[str, str]) -> dict[str, Any]:
     """The Flame tab, from attributions by device and path: per book the tree as [name, parent, self, total].
 
-    Each view (``of``) also gets a tree of all its devices that may be added.
+    Each view (``of``) also gets a tree of all its devices that may be added. A book that a later attribution holds
+    too is taken from there, where its view is complete.
     """
     roots: dict[str, dict[str, Any]] = {}
-    for attribution in attributions:
+    seen: set[str] = set()
+    for attribution in reversed(attributions):
         added = addable(attribution.devices.to_dicts())
         alone = {book["of"] for book in added if [other["of"] for other in added].count(book["of"]) < 2}
         together = {key(book): f"all devices · {book['of']}" for book in added if book["of"] not in alone}
         for row in attribution.rows.to_dicts():
+            if key(row) in seen:
+                continue
             _grow(roots.setdefault(f"{labels.get(key(row), row['device'])} · {row['of']}", _node("all")), row)
             if key(row) in together:
                 _grow(roots.setdefault(together[key(row)], _node("all")), row)
+        seen |= {key(book) for book in attribution.devices.to_dicts()}
     found = [{"label": label, "nodes": _flatten(root)} for label, root in roots.items() if root["total"] > 0]
     return {"groups": sorted(found, key=lambda group: -group["nodes"][0][3])}
 

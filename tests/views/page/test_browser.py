@@ -2,11 +2,15 @@
 
 import re
 import shutil
+from dataclasses import replace
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tests.views.page.hand import HOSTILE, recording, start
 from wattribute import attribute, save, view, write_page
+from wattribute.model import Device, Signal
 from wattribute.views import numbers
 
 PER_S = 3699958577  # ticks, in simple-mi300
@@ -182,6 +186,28 @@ def test_one_file_of_a_large_recording_brushes_whole_bins(tab, tmp_path, monkeyp
     found = attribute(made, begin=a, end=b)
     assert tab.joules("#sum")[0] == pytest.approx(found.rows["self_j"].sum(), rel=1e-9)
     assert tab.joules(".book-row [data-j]")[0] == pytest.approx(found.devices["measured_j"][0], rel=1e-9)
+
+
+def test_no_joule_is_twice_in_a_flame_graph(tab, tmp_path):
+    # the package is the host's by default, the GPU the kernels'; the host's view holds both, each once
+    made = recording()
+    package = Signal(
+        "rapl:package-0", "counter", "J", np.array([0, 10000]), np.array([0, 1000]), Fraction(1), "node01", "package 0"
+    )
+    devices = (*made.devices, Device("package 0", "cpu", "node01"))
+    made = replace(made, signals=(*made.signals, package), devices=devices, topology=())
+    hosted = attribute(made, of="host").rows["self_j"].sum()
+    read = "wattribute.tabs[1].data.groups.map((group) => [group.label, group.nodes[0][3]])"
+    write_page(made, tmp_path / "page.html")
+    with view(made) as page:
+        for address in (page.url, (tmp_path / "page.html").as_uri()):
+            for range_ in ("", "&b=0,10000"):
+                tab.page.goto("about:blank")
+                groups = dict(tab.open(f"{address}#tab=flame{range_}").page.evaluate(read))
+                assert groups["all devices · host"] == pytest.approx(hosted, rel=1e-9)
+                assert groups["package 0 · host"] == pytest.approx(1000, rel=1e-9)
+                assert groups["GPU 0 · kernels"] == pytest.approx(1400, rel=1e-9)
+                assert groups["GPU 0 · host"] == pytest.approx(hosted - 1000, rel=1e-9)
 
 
 def test_hostile_names_are_text(tab, tmp_path):

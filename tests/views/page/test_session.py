@@ -58,6 +58,15 @@ def test_a_long_table_is_cut_and_keeps_its_sum(opened, monkeypatch):
     assert (table["more"], row["self_j"] + rest) == (1, pytest.approx(1400))
 
 
+def test_a_comparison_adds_what_may_be_added(opened, monkeypatch):
+    monkeypatch.setattr("wattribute.views.page.answers.MOST_ROWS", 1)
+    rows = opened(recording(), compare=recording(kernels=1)).compare()["rows"]
+    # A: 800 J of one kernel, and 600 J in rows that were cut; B: one heavy_kernel of 1400 J
+    found = {row["frame"]: (row["a_j"], row["b_j"]) for row in rows}
+    assert found["(smaller rows)"] == (pytest.approx(600), 0)
+    assert found["heavy_kernel(float*, float const*)"] == (0, pytest.approx(1400))
+
+
 def test_a_view_prefers_exact_spans_in_the_lanes_with_few(opened):
     session = opened(recording(kernels=7000))
     parts = header(session.tiles.view([0, 1, 2], 0, 10000, 1400))["parts"]

@@ -61,17 +61,22 @@ def messages(attribution: Attribution) -> list[str]:
 def flame(attributions: Sequence[Attribution], labels: Mapping[str, str]) -> dict[str, Any]:
     """The Flame tab, from attributions by device and path: per book the tree as [name, parent, self, total].
 
-    Each view (``of``) also gets a tree of all its devices that may be added.
+    Each view (``of``) also gets a tree of all its devices that may be added. A book that a later attribution holds
+    too is taken from there, where its view is complete.
     """
     roots: dict[str, dict[str, Any]] = {}
-    for attribution in attributions:
+    seen: set[str] = set()
+    for attribution in reversed(attributions):
         added = addable(attribution.devices.to_dicts())
         alone = {book["of"] for book in added if [other["of"] for other in added].count(book["of"]) < 2}
         together = {key(book): f"all devices · {book['of']}" for book in added if book["of"] not in alone}
         for row in attribution.rows.to_dicts():
+            if key(row) in seen:
+                continue
             _grow(roots.setdefault(f"{labels.get(key(row), row['device'])} · {row['of']}", _node("all")), row)
             if key(row) in together:
                 _grow(roots.setdefault(together[key(row)], _node("all")), row)
+        seen |= {key(book) for book in attribution.devices.to_dicts()}
     found = [{"label": label, "nodes": _flatten(root)} for label, root in roots.items() if root["total"] > 0]
     return {"groups": sorted(found, key=lambda group: -group["nodes"][0][3])}
 
@@ -151,7 +156,12 @@ def compare(left: Mapping[str, Any], right: Mapping[str, Any], sides: Sequence[M
     """The Compare tab: self joules per frame of two tables, summed over the devices that may be added."""
     sums: dict[str, list[float]] = {}
     for i, answer in enumerate((left, right)):
-        for row in answer["rows"]:
-            sums.setdefault(row["frame"], [0.0, 0.0])[i] += row["self_j"] or 0.0
+        added = {book["key"] for book in answer["devices"] if book["added"]}
+        small = [
+            {"key": of, "frame": "(smaller rows)", "self_j": joules} for of, joules in answer.get("more_j", {}).items()
+        ]
+        for row in (*answer["rows"], *small):
+            if row["key"] in added:
+                sums.setdefault(row["frame"], [0.0, 0.0])[i] += row["self_j"]
     rows = [{"frame": frame, "a_j": a, "b_j": b} for frame, (a, b) in sums.items()]
     return {"sides": list(sides), "rows": sorted(rows, key=lambda row: -abs(row["b_j"] - row["a_j"]))}

@@ -27,7 +27,7 @@ export class Compare {
   }
 
   side(side, i) {
-    const books = el("div", {}, ...side.devices.map((book) => el("div", { class: "book" }, el("small", { text: book.label }), bar(book), el("small", { text: `${si(book.measured_j, "J")} = ${si(book.attributed_j, "J")} + ${si(book.idle_j, "J")} idle` }))));
+    const books = el("div", {}, ...side.devices.filter((book) => book.measured_j > 0).map((book) => el("div", { class: "book" }, el("small", { text: book.label }), bar(book), el("small", { text: `${si(book.measured_j, "J")} = ${si(book.attributed_j, "J")} + ${si(book.idle_j, "J")} idle` }))));
     return el("section", {}, el("b", { text: `${"AB"[i]}: ${side.title}` }), el("span", { class: "soft", text: ` · ${si(side.seconds, "s")} · ${si(side.measured_j, "J")} measured` }), el("canvas", { "aria-label": "power" }), books);
   }
 

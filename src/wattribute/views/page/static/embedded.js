@@ -139,9 +139,12 @@ export class EmbeddedSource {
       }
       at.self += span.self;
     };
-    for (const [uses, devices] of [[this.uses, this.data.facts.devices], [this.hosted, this.data.hosted?.devices ?? []]]) {
+    const hosted = this.data.hosted?.devices ?? [];
+    for (const [uses, devices] of [[this.hosted, hosted], [this.uses, this.data.facts.devices]]) {
+      const twice = new Set(devices === hosted ? [] : hosted.map((book) => book.key)); // the host's view is complete there
       const added = (of) => devices.filter((book) => book.added && book.of === of).length;
       this.each(range, (span, book) => {
+        if (twice.has(book.key)) return;
         grow(`${book.label} · ${book.of}`, span);
         if (book.added && added(book.of) > 1) grow(`all devices · ${book.of}`, span);
       }, uses, devices);

@@ -18,7 +18,7 @@ REGIONS = 200
 BLOCK = 4_000  # events of an iteration, even
 DEEPEST = 8
 GAP_TICKS = 20_000  # mean time between two events: 20 µs
-READING_TICKS = 1_000_000  # 1 kHz
+READING_TICKS = 10_000_000  # 100 Hz
 OFFSET_TICKS = 10**17  # times beyond 2^53, as real clocks have them
 
 
@@ -62,8 +62,8 @@ def write_meter(trace: Writer, rank: int, process: int, node: int, end: int, ran
     start = OFFSET_TICKS + rank * 1000
     times = np.arange(start - 10 * READING_TICKS, end + 10 * READING_TICKS, READING_TICKS)
     location.map_ids("metric", {0: metric})
-    joules = np.cumsum(random.integers(50_000, 400_000, len(times))) + 10**13
-    location.readings(times, 0, joules)
+    microjoules = np.cumsum(random.integers(500_000, 4_000_000, len(times))) + 10**13
+    location.readings(times, 0, microjoules)
     for moment in (start, end):
         location.clock_offset(moment, int(random.integers(-5000, 5000)))
 

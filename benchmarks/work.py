@@ -82,7 +82,7 @@ def floor(anchor: str, threads: int) -> int:
 
 
 def pypi(anchor: str, threads: int) -> int:
-    """PyPI otf2, the first events it gives."""
+    """PyPI otf2, the first events it gives (``threads`` is not for it)."""
     import otf2
 
     with otf2.reader.open(anchor) as trace:

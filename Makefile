@@ -34,5 +34,8 @@ check: $(STAMP)
 system:
 	sh tools/system-packages.sh
 
+fuzz: $(STAMP)
+	$(BIN)/python -m tests._core.fuzzing --files 6000
+
 clean:
 	rm -rf $(VENV) build demo src/wattribute/_core/*.so

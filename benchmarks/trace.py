@@ -1,7 +1,7 @@
 """A generated OTF2 archive for the benchmarks: ranks with nested calls, each beside a metric location with an energy
 counter; id maps and clock offsets in every location.
 
-A rank's calls are those of a random iteration, repeated as solvers do; times between them are random.
+All ranks repeat the same random iteration, as solvers do; the times between calls are random.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ REGIONS = 200
 BLOCK = 4_000  # events of an iteration, even
 DEEPEST = 8
 GAP_TICKS = 20_000  # mean time between two events: 20 µs
-READING_TICKS = 1_000_000  # 1 kHz
+READING_TICKS = 10_000_000  # 100 Hz
 OFFSET_TICKS = 10**17  # times beyond 2^53, as real clocks have them
 
 
 def iteration(random: np.random.Generator, events: int) -> tuple[np.ndarray, np.ndarray]:
-    """The calls of one iteration: (entering, local region id)."""
+    """The calls of one iteration, the same in every rank: (entering, region)."""
     entering, regions, stack = np.empty(events, bool), np.empty(events, np.int64), []
     level = (REGIONS - 1) // DEEPEST  # every depth has functions of its own
     coin, pick = random.random(events), (level * random.random(events) ** 2).astype(int)
@@ -36,20 +36,27 @@ def iteration(random: np.random.Generator, events: int) -> tuple[np.ndarray, np.
     return entering, regions
 
 
-def write_rank(trace: Writer, rank: int, process: int, events: int, random: np.random.Generator) -> int:
+def write_rank(
+    trace: Writer,
+    rank: int,
+    process: int,
+    repeats: int,
+    calls: tuple[np.ndarray, np.ndarray],
+    random: np.random.Generator,
+) -> int:
     """main around iterations; returns the raw time at which it ended."""
     location = trace.location("Master thread", process)
+    entering, regions = calls
     shuffled = random.permutation(REGIONS)
     location.map_ids("region", {i: int(shuffled[i]) for i in range(REGIONS)})
-    size = min(BLOCK, events)
-    entering, regions = iteration(random, size)
+    local = np.argsort(shuffled)  # global id → the rank's own
     start = time = OFFSET_TICKS + rank * 1000
-    location.enter(time, 0)
-    for _ in range(events // size):
-        times = time + np.cumsum(random.integers(1, 2 * GAP_TICKS, size))
-        location.calls(times, entering, regions)
+    location.enter(time, int(local[0]))
+    for _ in range(repeats):
+        times = time + np.cumsum(random.integers(1, 2 * GAP_TICKS, len(entering)))
+        location.calls(times, entering, local[regions])
         time = int(times[-1])
-    location.leave(time + 5, 0)
+    location.leave(time + 5, int(local[0]))
     for moment in (start, (start + time) // 2, time):
         location.clock_offset(moment, int(random.integers(-5000, 5000)))
     return time
@@ -62,8 +69,8 @@ def write_meter(trace: Writer, rank: int, process: int, node: int, end: int, ran
     start = OFFSET_TICKS + rank * 1000
     times = np.arange(start - 10 * READING_TICKS, end + 10 * READING_TICKS, READING_TICKS)
     location.map_ids("metric", {0: metric})
-    joules = np.cumsum(random.integers(50_000, 400_000, len(times))) + 10**13
-    location.readings(times, 0, joules)
+    microjoules = np.cumsum(random.integers(500_000, 4_000_000, len(times))) + 10**13
+    location.readings(times, 0, microjoules)
     for moment in (start, end):
         location.clock_offset(moment, int(random.integers(-5000, 5000)))
 
@@ -75,13 +82,15 @@ def generate(folder: Path, ranks: int = 16, events: int = 1_000_000) -> Path:
         return anchor
     shutil.rmtree(folder, ignore_errors=True)
     random = np.random.default_rng(ranks)
+    size = min(BLOCK, events)
+    calls = iteration(random, size)
     with Writer(folder, offset_ticks=OFFSET_TICKS) as trace:
         for i in range(REGIONS):
             trace.region(f"function {i}")
         node = trace.node("host0", "node", domain="shared_memory")
         for rank in range(ranks):
             process = trace.process(f"MPI Rank {rank}", node)
-            end = write_rank(trace, rank, process, events, random)
+            end = write_rank(trace, rank, process, events // size, calls, random)
             write_meter(trace, rank, process, node, end, random)
     return anchor
 

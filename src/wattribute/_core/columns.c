@@ -7,28 +7,26 @@
 
 enum { PAGES_FROM = 1 << 20, HUGE = 2 << 20 };
 
+/* Pages come as whole huge ones: 4 KiB at a time, faults would cost more than decoding does. */
 static int64_t rounded(int64_t bytes)
 {
-    return bytes < PAGES_FROM ? bytes : (bytes + 4095) & ~(int64_t)4095;
+    return bytes < PAGES_FROM ? bytes : (bytes + HUGE - 1) & ~(int64_t)(HUGE - 1);
 }
 
 #ifdef __linux__
-/* New pages; where huge ones fit, they begin at a multiple of their size. */
+/* New pages; they begin at a multiple of a huge page's size. */
 static void *pages(int64_t bytes)
 {
-    size_t more = bytes >= HUGE ? HUGE : 0, size = (size_t)bytes;
-    char *data = mmap(NULL, size + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t size = (size_t)bytes;
+    char *data = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED)
         return NULL;
-    if (more) {
-        size_t skip = -(uintptr_t)data & (HUGE - 1);
-        if (skip)
-            munmap(data, skip);
-        if (more - skip)
-            munmap(data + skip + size, more - skip);
-        data += skip;
-    }
-    return data;
+    size_t skip = -(uintptr_t)data & (HUGE - 1);
+    if (skip)
+        munmap(data, skip);
+    munmap(data + skip + size, HUGE - skip);
+    madvise(data + skip, size, MADV_HUGEPAGE);
+    return data + skip;
 }
 
 static void *resized_pages(void *data, int64_t old, int64_t bytes)
@@ -60,8 +58,7 @@ void wat_free(void *data, int64_t bytes)
 
 int64_t column_more(int64_t bytes)
 {
-    bytes += bytes / 2;
-    return bytes < HUGE ? bytes : (bytes + HUGE - 1) & ~(int64_t)(HUGE - 1); /* so that a huge page can be the last */
+    return rounded(bytes + bytes / 2);
 }
 
 int column_resize(struct wat_column *column, int64_t bytes)
@@ -84,10 +81,6 @@ int column_resize(struct wat_column *column, int64_t bytes)
         return WAT_MEMORY;
     if (bytes < PAGES_FROM && bytes > column->bytes)
         memset((char *)data + column->bytes, 0, (size_t)(bytes - column->bytes));
-#ifdef __linux__
-    if (bytes >= HUGE)
-        madvise(data, (size_t)bytes, MADV_HUGEPAGE);
-#endif
     column->data = data;
     column->bytes = bytes;
     return WAT_OK;
@@ -101,6 +94,6 @@ int column_grow(struct wat_column *column, size_t element)
 void column_trim(struct wat_column *column, size_t element)
 {
     int64_t bytes = column->length * (int64_t)element;
-    if (bytes + 4096 < column->bytes)
+    if (column->bytes < PAGES_FROM && bytes < column->bytes) /* pages that were not written cost nothing */
         column_resize(column, bytes);
 }

@@ -89,7 +89,7 @@ static void seek_windows(struct cursor *c, int64_t t, int64_t *low, int64_t *hig
     narrow(low, high, opened ? saturating_add(edges[opened - 1], 1 - latency) : INT64_MIN,
            opened < n ? saturating_add(edges[opened], -latency) : INT64_MAX);
     narrow(low, high, closed ? edges[closed] : INT64_MIN, closed < n ? edges[closed + 1] - 1 : INT64_MAX);
-    c->windows = (struct windows){(int32_t)opened, (int32_t)closed};
+    c->windows = (struct windows){(uint32_t)opened, (uint32_t)closed};
 }
 
 void cursor_seek(struct cursor *c, int64_t t)

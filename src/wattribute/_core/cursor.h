@@ -8,7 +8,7 @@
 
 /* How many windows open before a moment, and how many close at it or before. */
 struct windows {
-    int32_t opened, closed;
+    uint32_t opened, closed;
 };
 
 struct cursor {

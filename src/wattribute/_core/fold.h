@@ -17,7 +17,7 @@ struct row {
 struct run {
     double low, high;
     int64_t end;
-    int32_t covered, touched; /* the first windows that it can cover, and touch as the first of the row's runs */
+    uint32_t covered, touched; /* the first windows that it can cover, and touch as the first of the row's runs */
     struct windows at_end;
 };
 
@@ -49,7 +49,7 @@ int fold_more_rows(struct fold *fold, int64_t rows);
 int fold_more_depth(struct fold *fold);
 void fold_free(struct fold *fold);
 
-static inline int32_t later(int32_t a, int32_t b)
+static inline uint32_t later(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }

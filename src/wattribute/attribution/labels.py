@@ -30,9 +30,22 @@ class Key(NamedTuple):
     def values(self, lines: Ints) -> Any:
         import polars as pl
 
-        types: dict[str, Any] = {"path": pl.List(pl.String)}
-        types |= dict.fromkeys(("reading", "bin", "begin_ns", "end_ns"), pl.Int64)
-        return pl.Series([self.value(int(line)) for line in lines], dtype=types.get(self.name, pl.String))
+        values = [self.value(int(line)) for line in lines]
+        if self.name == "path":
+            return _lists(values)
+        types: dict[str, Any] = dict.fromkeys(("reading", "bin", "begin_ns", "end_ns"), pl.Int64)
+        return pl.Series(values, dtype=types.get(self.name, pl.String))
+
+
+def _lists(values: list[list[str]]) -> Any:
+    """A column of lists, made from one flat column: Polars takes ten times as long from a list of lists."""
+    import polars as pl
+    import pyarrow as pa
+
+    ends = np.cumsum([0, *map(len, values)])
+    flat = pa.array([text for texts in values for text in texts], pa.large_string())
+    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), flat)
+    return pl.from_arrow(lists).cast(pl.List(pl.String))
 
 
 def keys(recording: Recording, plan: Plan, long: dict[str, Any], paths: Paths | None) -> list[Key]:
@@ -121,7 +134,15 @@ class _Makers:
     def path(self) -> Key:
         row, paths, names = self.long["row"], self.paths, self.recording.frames.name
         assert paths is not None
-        return Key("path", row, lambda line: [names[frame] for frame in paths.chain(int(row[line]))])
+        texts: dict[int, list[str]] = {}  # the same path stands in many lines, one per process or device
+
+        def of(line: int) -> list[str]:
+            path = int(row[line])
+            if path not in texts:
+                texts[path] = [names[frame] for frame in paths.chain(path)]
+            return texts[path]
+
+        return Key("path", row, of)
 
     def run(self) -> Key:
         name = str(self.recording.metadata.get("name", ""))

@@ -251,6 +251,8 @@ def test_time_in_seconds_or_on_the_wall():
     recording = machine([[(0, 10, 0, -1)]], counter([0, 100]))
     recording = replace(recording, clock=Clock(1, epoch_ns=1_700_000_000 * 10**9))
     assert own(attribute(recording, begin=2, end="4.0")) == {"a": 20}
+    (row,) = attribute(recording, begin=2, end=4).rows.to_dicts()
+    assert (row["self_ns"], row["total_ns"], row["covered_ns"], row["calls"]) == (2 * 10**9, 2 * 10**9, 2 * 10**9, 1)
     outside = attribute(recording, begin=50, end=60)
     assert (len(outside.rows), outside.devices["measured_j"][0], outside.problems[-1].kind) == (0, 0, "outside")
     assert own(attribute(recording, begin="2023-11-14T22:13:22Z", end="2023-11-14T23:13:24+01:00")) == {"a": 20}

@@ -143,7 +143,7 @@ def _devices(
 
 
 def _resolution(book: Book) -> float | None:
-    """The energy of a median reading interval: values below it are told as such."""
+    """The energy of a mean reading interval: what the readings can tell apart."""
     if not book.bounded or len(book.times) < 2:
         return None
     return book.measured / (len(book.times) - 1)

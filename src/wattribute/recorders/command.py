@@ -202,12 +202,7 @@ def record(
 
     Sampling goes on after the command's end until ``until`` returns: other ranks of the node may still run.
     """
-    if not command:
-        raise OptionError("no command; write it after two dashes: wattribute run -- python train.py")
-    if interval_s is not None and not 0.001 <= interval_s <= 3600:
-        raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
-    if scope not in ("machine", "process"):
-        raise OptionError.unknown("scope", scope, ["machine", "process"])
+    _check(command, interval_s, scope)
     folder = new_folder(Path(folder))
     about = {"command": list(command), "scope": scope, **_environment(), **(metadata or {})}
     sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=scope == "process")
@@ -238,6 +233,15 @@ def record(
     )
     sampling.finish()
     return Recorded(ended, sampling)
+
+
+def _check(command: Sequence[str], interval_s: float | None, scope: str) -> None:
+    if not command:
+        raise OptionError("no command; write it after two dashes: wattribute run -- python train.py")
+    if interval_s is not None and not 0.001 <= interval_s <= 3600:
+        raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
+    if scope not in ("machine", "process"):
+        raise OptionError.unknown("scope", scope, ["machine", "process"])
 
 
 def _environment() -> dict[str, Any]:

@@ -164,6 +164,7 @@ def test_panels_have_one_per_quantity_and_memory_its_own():
     said = texts(plot.draw("panels", [recording]))
     assert {"utilisation", "memory"} <= set(said)
     assert any("3.00 GiB" in text for text in texts(plot.draw("memory", [recording])))
+    assert "power" in said  # the slope of the energy counter, as no sensor says it
     with pytest.raises(NoDataError, match="no signal of memory"):
         plot.memory(ranks())
 

@@ -278,7 +278,9 @@ def _signal_labels(recording: Recording, signals: Sequence[Signal]) -> list[str]
 
 
 def _telling(labels: Sequence[str]) -> list[str]:
-    """The labels without the words that all of them share; as they are where that would make two alike."""
+    """Labels too long without the words that all of them share; as they are where that would make two alike."""
+    if all(names.columns(label) <= 25 for label in labels):
+        return list(labels)
     words = [label.split() for label in labels]
     common = set.intersection(*map(set, words)) if len(words) > 1 else set()
     short = [" ".join(word for word in each if word not in common) for each in words]

@@ -95,7 +95,7 @@ def _without_parameters(name: str) -> str:
             break
         at -= 1
     head = name[: max(at, 0)].replace("(anonymous namespace)", "{anonymous}")
-    if not head or not re.search(r"[\w<>\])}=+\-*/!&|^~%]$", head):
+    if not re.search(r"[\w>)}]$" if "operator" not in head else r"\S$", head):
         return name
     return head if "operator" in head else head.rsplit(" ", 1)[-1]
 

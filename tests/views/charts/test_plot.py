@@ -152,11 +152,14 @@ def test_power_is_binned_with_sums_and_extremes():
 def test_runs_compare_energy_against_time():
     many = [ranks(power_w=100 + 10 * i, depth=1) for i in range(6)]
     chart = plot.draw("runs", many)
-    rows = rows_with(chart, "duration_s")
     shown = sorted(row["energy_j"] for row in rows_with(chart, "number"))
     assert shown == pytest.approx([expected_j(one, "measured") for one in many])
     assert any("mean" in text and "median" in text for text in texts(chart))
-    assert rows
+    sets = [
+        rows for rows in chart.to_dict()["datasets"].values() if rows and "power" in rows[0] and "run" not in rows[0]
+    ]
+    assert sets
+    assert all(0.9 < row["duration_s"] < 1.1 for rows in sets for row in rows)  # lines of equal power end at the frame
 
 
 def test_panels_have_one_per_quantity_and_memory_its_own():
@@ -164,6 +167,7 @@ def test_panels_have_one_per_quantity_and_memory_its_own():
     said = texts(plot.draw("panels", [recording]))
     assert {"utilisation", "memory"} <= set(said)
     assert any("3.00 GiB" in text for text in texts(plot.draw("memory", [recording])))
+    assert "power" in said  # the slope of the energy counter, as no sensor says it
     with pytest.raises(NoDataError, match="no signal of memory"):
         plot.memory(ranks())
 

@@ -94,6 +94,12 @@ def total(attribution: Attribution, column: str) -> float:
     return float(sum(device[f"{column}_j"] or 0.0 for device in summed(attribution)))
 
 
+def known(attribution: Attribution) -> str:
+    """ "measured", or "estimated" when no meter said anything."""
+    said = [bool(device["estimated"]) for device in summed(attribution)]
+    return "estimated" if said and all(said) else "measured"
+
+
 def frame_kinds(recording: Recording) -> dict[str, str]:
     """The kind of work by frame name; of two frames of one name the first speaks."""
     found: dict[str, str] = {}
@@ -244,7 +250,7 @@ def caption(attribution: Attribution, *more: str) -> list[str]:
     """Idle, coverage, what was merged, problems."""
     measured, idle = total(attribution, "measured"), total(attribution, "idle")
     coverage = [value for value in attribution.devices.get_column("coverage").to_list() if value is not None]
-    first = f"{si(measured, 'J')} measured, {si(idle, 'J')} of it idle ({percent(idle, measured)})."
+    first = f"{si(measured, 'J')} {known(attribution)}, {si(idle, 'J')} of it idle ({percent(idle, measured)})."
     if coverage and min(coverage) < 0.995:
         first += f" Readings cover {100 * min(coverage):.0f} % of the spans' time at worst."
     if attribution.devices.get_column("estimated").any():
@@ -269,7 +275,7 @@ def finding(attribution: Attribution, energies: dict[str, float]) -> str:
     """The title: who used most."""
     measured = total(attribution, "measured")
     if not energies or measured <= 0 or max(energies.values()) <= 0:
-        return f"{si(measured, 'J')} measured, none of it in spans"
+        return f"{si(measured, 'J')} {known(attribution)}, none of it in spans"
     most = max(energies, key=lambda name: energies[name])
     share = percent(energies[most], measured)
     return f"{names.shorten(names.plain(most), 60)}: {share} of the {whose(attribution)}"

@@ -128,7 +128,11 @@ def scale_legend(title: str, most: float, unit: str, theme: Theme, width: float 
     alt = altair()
     steps, long, left = 40, 200.0, pixels(title) + 10
     rows: Rows = [
-        {"x": left + long * i / steps, "x2": left + long * (i + 1) / steps, "ground": theme.ramp((i + 0.5) / steps)}
+        {
+            "x": left + long * i / steps,
+            "x2": left + long * (i + 1) / steps + 0.5,
+            "ground": theme.ramp((i + 0.5) / steps),
+        }
         for i in range(steps)
     ]
     words: Rows = [{"x": left + long * part, "text": si(most * part, unit)} for part in (0.0, 0.5, 1.0)]

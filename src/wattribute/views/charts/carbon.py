@@ -43,8 +43,9 @@ def rows_of(slices: Sequence[Slice], wall_clock: bool, per_s: float) -> Rows:
 
 
 def _clock(rows: Rows) -> str:
-    """Hours and minutes; days too when the run is longer than one."""
-    return "%H:%M" if rows and rows[-1]["end"] - rows[0]["start"] < 86_400_000 else "%d %b %H:%M"
+    """Hours and minutes; seconds too in a short run, days in a long one."""
+    long_ms = rows[-1]["end"] - rows[0]["start"] if rows else 0
+    return "%H:%M:%S" if long_ms < 1_200_000 else "%H:%M" if long_ms < 86_400_000 else "%d %b %H:%M"
 
 
 def grown(slices: Sequence[Slice], times_ns: Ints, energy_j: Floats, wall_clock: bool, per_s: float) -> Rows:

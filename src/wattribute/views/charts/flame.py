@@ -102,7 +102,7 @@ def flame(rows: Rows, theme: Theme, *, downwards: bool = False) -> Any:
     return boxes + stripes + texts
 
 
-def sunburst(rows: Rows, theme: Theme, rings: int = 8) -> Any:
+def sunburst(rows: Rows, theme: Theme, rings: int = 8, known: str = "measured") -> Any:
     """Arcs around the whole; deeper rings than ``rings`` are left to the flame graph."""
     alt = altair()
     whole = max((row["end"] for row in rows), default=0.0) or 1.0
@@ -138,7 +138,7 @@ def sunburst(rows: Rows, theme: Theme, rings: int = 8) -> Any:
         )
     )
     centre = (
-        layer([{"text": [si(whole if rows else 0.0, "J"), "measured"]}])
+        layer([{"text": [si(whole if rows else 0.0, "J"), known]}])
         .mark_text(fontSize=18, fontWeight=600, color=theme.text, lineHeight=22, dy=-6)
         .encode(text="text:N", x=alt.value(WIDTH / 2), y=alt.value(radius + 5))
     )

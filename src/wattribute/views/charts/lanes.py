@@ -17,6 +17,7 @@ from ...model import Spans
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_DENSE = 8_000_000  # codes up to here are counted, not sorted
 Received = Callable[[Ints], Floats]  # ticks → the joules the lane has received up to then
 
 
@@ -81,8 +82,7 @@ def binned(spans: Spans, received: Received, edges: Ints, deepest: int) -> Bars:
     bins = len(edges) - 1
     first = np.concatenate([[True], row[1:] != row[:-1]]) if len(row) else np.empty(0, bool)
     counts = first & ~spans.resumed[shown][row]
-    cell = depth * bins + bin_
-    cells, place = np.unique(cell, return_inverse=True)
+    cells, place = _numbered(depth * bins + bin_)
     total_j: Floats = np.bincount(place, total, len(cells)).astype(np.float64)
     busy = np.bincount(place, end - start, len(cells))
     calls = np.bincount(place, counts, len(cells))
@@ -98,6 +98,16 @@ def binned(spans: Spans, received: Received, edges: Ints, deepest: int) -> Bars:
         edges[at], edges[at + 1], cells // bins, dominant, np.rint(busy).astype(np.int64), self_j, total_j,
         np.rint(calls).astype(np.int64), top, True,
     )  # fmt: skip
+
+
+def _numbered(codes: Ints) -> tuple[Ints, Ints]:
+    """The distinct codes, ascending, and the place of each code among them; by counting where codes are small."""
+    most = int(codes.max(initial=-1)) + 1
+    if most > _DENSE:
+        found, place = np.unique(codes, return_inverse=True)
+        return found, place
+    present = np.bincount(codes, minlength=most) > 0
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
 
 
 def _split(start: Ints, end: Ints, edges: Ints) -> tuple[Ints, Ints, Ints, Ints]:
@@ -121,7 +131,7 @@ def _leading(
     if not cells:
         return np.empty(0, np.int64), []
     frames = int(frame.max()) + 1
-    key, inverse = np.unique(place.astype(np.int64) * frames + frame, return_inverse=True)
+    key, inverse = _numbered(place * frames + frame)
     time, joules = np.bincount(inverse, busy, len(key)), np.bincount(inverse, total, len(key))
     cell, which = key // frames, key % frames
     order = np.lexsort((which, -time, cell))

@@ -47,7 +47,7 @@ def sunburst(attribution: Attribution, *, theme: str = "light", rings: int = 8) 
     shown = blocks(leaves, ask.total(found, "idle"), _LEAST * 3, rings)
     rows = flames.block_rows(shown, ask.frame_kinds(found.recording), look)
     return finish(
-        [legend((row["kind"] for row in rows), look), flames.sunburst(rows, look, rings)],
+        [legend((row["kind"] for row in rows), look), flames.sunburst(rows, look, rings, ask.known(found))],
         look,
         title=ask.finding(found, _self_by_frame(leaves)),
         subtitle=ask.subtitle(found),

@@ -139,7 +139,7 @@ def books(attribution: Attribution, *, theme: str = "light", top: int = 32) -> A
     return finish(
         [legend(kinds, look), bookish.books(shown, look)],
         look,
-        title=f"{si(measured, 'J')} measured, {percent(measured - idle, measured)} of it in spans",
+        title=f"{si(measured, 'J')} {ask.known(found)}, {percent(measured - idle, measured)} of it in spans",
         subtitle=ask.subtitle(found),
         caption=ask.caption(found),
     )

@@ -206,31 +206,48 @@ def memory(source: Attribution | Recording, *, theme: str = "light") -> Any:
 
 
 def _panels(recording: Recording, look: themes.Theme, wanted: dict[str, str], what: str) -> Any:
-    gauges = {unit: [s for s in recording.signals if _is_level(s, unit)] for unit in wanted}
-    gauges = {unit: found for unit, found in gauges.items() if found}
-    if not gauges:
+    clock, ends = recording.clock, ask.extent(recording)
+    found = {unit: _series(recording, unit) for unit in wanted}
+    found = {unit: series for unit, series in found.items() if series}
+    if not found:
         listed = ", ".join(sorted({signal.name for signal in recording.signals})[:8]) or "none"
         raise NoDataError(f"no signal of {what} in this recording (signals: {listed})")
-    clock, ends = recording.clock, ask.extent(recording)
     window = clock.seconds(ends[0]), clock.seconds(ends[1])
     per_s, unit = time_unit(window[1] - window[0])
     parts, peaks = [], []
-    for i, (of_unit, found) in enumerate(gauges.items()):
-        labels = _signal_labels(recording, found)
-        short = names.labels(_telling(labels), 25).values()
-        given = zip(labels, found, short, strict=True)
-        series = [lines.series(label, signal, clock, text) for label, signal, text in given]
-        last = i == len(gauges) - 1
-        height = 110 if len(gauges) > 1 else 260
+    for i, (of_unit, series) in enumerate(found.items()):
+        last = i == len(found) - 1
+        height = 110 if len(found) > 1 else 260
         parts.append(lines.panel(wanted[of_unit], of_unit, series, look, window, per_s, unit if last else None, height))
         most = max(series, key=lambda one: float(one.high.max(initial=-np.inf)))
         peaks.append(f"{wanted[of_unit]} at most {si(float(most.high.max(initial=0.0)), of_unit)} ({most.label})")
-    readings = sum(len(signal) for found in gauges.values() for signal in found)
+    readings = sum(one.readings for series in found.values() for one in series)
     return finish(parts, look, title=f"{peaks[0][0].upper()}{peaks[0][1:]}",
                   subtitle=f"{ask.run_name(recording)} · {seconds(window[1] - window[0])}",
                   caption=[f"{'; '.join(peaks[1:])}." if peaks[1:] else "", f"{count(readings)} readings; where there "
                            "are more than can be seen, a line is the mean of a bin and the band its range."],
                   spacing=28)  # fmt: skip
+
+
+def _series(recording: Recording, unit: str) -> list[lines.Series]:
+    """The gauges of a unit; power is the slope of energy where only energy was read."""
+    found = [signal for signal in recording.signals if _is_level(signal, unit)]
+    if found or unit != "W":
+        labels = _signal_labels(recording, found)
+        short = names.labels(_telling(labels), 25).values()
+        given = zip(labels, found, short, strict=True)
+        return [lines.series(label, signal, recording.clock, text) for label, signal, text in given]
+    try:
+        metered = ask.metered(recording, None)
+    except NoDataError:
+        return []
+    tracks = [powers.track(label, energy.times, energy.values, recording.clock) for label, energy in metered]
+    return [
+        lines.Series(track.label, track.start_s, track.mean_w, track.low_w, track.high_w, float(track.end_s[-1]),
+                     len(track.start_s) + 1, track.label)
+        for track in tracks
+        if len(track.start_s)
+    ]  # fmt: skip
 
 
 def _is_level(signal: Signal, unit: str) -> bool:
@@ -261,7 +278,9 @@ def _signal_labels(recording: Recording, signals: Sequence[Signal]) -> list[str]
 
 
 def _telling(labels: Sequence[str]) -> list[str]:
-    """The labels without the words that all of them share; as they are where that would make two alike."""
+    """Labels too long without the words that all of them share; as they are where that would make two alike."""
+    if all(names.columns(label) <= 25 for label in labels):
+        return list(labels)
     words = [label.split() for label in labels]
     common = set.intersection(*map(set, words)) if len(words) > 1 else set()
     short = [" ".join(word for word in each if word not in common) for each in words]

@@ -95,6 +95,8 @@ def _equal_power(window: tuple[float, float, float, float]) -> tuple[Rows, Rows]
     words: Rows = []
     for power in powers:
         begin, end = max(first, low / power), min(last, high / power)
+        if begin >= end:
+            continue
         word = si(power, "W", 3)
         lines += [{"duration_s": at, "energy_j": at * power, "power": word} for at in (begin, end)]
         words.append({"duration_s": end, "energy_j": end * power, "power": word})

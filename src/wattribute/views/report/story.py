@@ -119,7 +119,7 @@ def _lead(found: Attribution) -> str:
 def _numbers(found: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:
     measured, idle, long = ask.total(found, "measured"), ask.total(found, "idle"), _seconds(found)
     numbers = [
-        ("measured", si(measured, "J")),
+        (ask.known(found), si(measured, "J")),
         ("in spans", f"{si(measured - idle, 'J')} ({percent(measured - idle, measured)})"),
         ("idle", f"{si(idle, 'J')} ({percent(idle, measured)})"),
         ("time", seconds(long)),

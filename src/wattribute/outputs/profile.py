@@ -71,14 +71,15 @@ def _with_calls(rows: pl.DataFrame, recording: Recording) -> pl.DataFrame:
         return rows
     counted = recording.metadata.get("calls") or []
     unknown = pl.lit(None, pl.Int64).alias("calls")
-    if not counted or not {"file", "line"} <= set(rows.columns):
+    if not counted or not {"frame", "file", "line"} <= set(rows.columns):
         return rows.with_columns(unknown)
-    known = pl.DataFrame(counted, schema={"file": pl.String, "line": pl.Int64, "calls": pl.Int64}, orient="row")
-    known = known.unique(["file", "line"], keep="first")
-    place = rows.columns.index("calls")
-    joined = rows.drop("calls").join(known, on=["file", "line"], how="left", maintain_order="left")
-    names = [name for name in joined.columns if name != "calls"]
-    return joined.select(*names[:place], "calls", *names[place:])
+    kinds = {"file": pl.String, "line": pl.Int64, "short": pl.String, "calls": pl.Int64}
+    known = pl.DataFrame(counted, schema=kinds, orient="row").unique(["file", "line", "short"], keep="first")
+    short = pl.col("frame").str.split(".").list.last()
+    joined = rows.drop("calls").with_columns(short=short).join(
+        known, on=["file", "line", "short"], how="left", maintain_order="left"
+    )  # fmt: skip
+    return joined.select(rows.columns)
 
 
 def memory_lines(recording: Recording, top: int = 10) -> Sequence[Mapping[str, Any]]:

@@ -58,11 +58,13 @@ class Calls:
         lane, memory, offset = self.names.lane(ident), self.piece(), 0
         number, pack_into = self.names.frame, CALL.pack_into
         known: dict[int, int] = {}
+        kept: list[CodeType] = []  # so that no two have the same id
 
         def write(code: CodeType, flags: int) -> None:
             nonlocal memory, offset
             key = id(code)
             if key not in known:
+                kept.append(code)
                 known[key] = -1 if code.co_filename.startswith(_OURS) else number(code)
             if known[key] < 0:
                 return

@@ -268,10 +268,10 @@ def statistics(folder: Path) -> Any:
 
 
 def _counted(folder: Path) -> list[list[Any]]:
-    """[file, line, calls] of every Python function that cProfile counted."""
+    """[file, line, name, calls] of every Python function that cProfile counted; names are not qualified."""
     whole = statistics(folder)
     stats = {} if whole is None else whole.stats
-    return [[file, line, calls] for (file, line, _), (_, calls, *_) in stats.items() if file != "~"]
+    return [[*where, calls] for where, (_, calls, *_) in stats.items() if where[0] != "~"]
 
 
 def keep(parts: Path, folder: Path) -> None:

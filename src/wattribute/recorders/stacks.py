@@ -34,7 +34,8 @@ VARIABLE = "WATTRIBUTE_STACKS"
 HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")
 MODES = ("sample", "trace", "cprofile")
 INTERVAL_S = 0.005  # Python hands the GIL over every 5 ms: asking more often gives little more
-SAMPLE = struct.Struct("<qqII")  # when it was due (monotonic ns), CPU time of the thread (ns, −1: unknown), lane, stack
+HELD_NS = 50_000_000  # ten times as long as Python lets a thread keep the GIL
+SAMPLE = struct.Struct("<qqII")  # since when (monotonic ns), CPU time of the thread (ns, −1: unknown), lane, stack
 NO_STACK = 0  # the thread is gone, or the mode has no stacks
 MEMORY = 0xFFFFFFFF  # in the place of a lane: the row holds resident bytes instead of CPU time
 
@@ -188,7 +189,7 @@ class Ticker:
             self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._resident = 0
-        self._before = 0  # when the last tick was due
+        self._before = 0  # the time of the last tick
         self._main = _thread.get_ident() if _thread.get_native_id() == os.getpid() else 0
         self.start()
 
@@ -208,46 +209,47 @@ class Ticker:
         self._names.hidden.add(_thread.get_ident())
         try:
             interval = self._how.interval_s
-            while True:
-                due = time.monotonic_ns() + int(interval * 1e9)
-                if self._stop.acquire(timeout=interval):
-                    return
-                # a native call that held the GIL ran in the stack that we see only now: it counts from when we asked
-                self.tick(due)
+            looked = time.monotonic_ns()
+            while not self._stop.acquire(timeout=interval):
+                due, now = looked + int(interval * 1e9), time.monotonic_ns()
+                # What is new began on average half-way since the last look. But if we had to wait long, a native call
+                # kept the GIL, and it ran in the stack that we see only now: that counts from when we asked.
+                self.tick(due if now - due > HELD_NS else (looked + now) // 2)
+                looked = now
         except Exception as error:  # our bug must not become the program's
             self._names.say({"problem": repr(error)})
         finally:
             self._names.hidden.discard(_thread.get_ident())
             self._done.release()
 
-    def tick(self, due: int, last: bool = False) -> None:
+    def tick(self, at: int, last: bool = False) -> None:
         """Note every thread; with ``last`` all of them as gone."""
         rows = bytearray()
         seen = {} if last else sys._current_frames()
         for ident, frame in seen.items():
             if ident not in self._names.hidden:
-                self._look(ident, frame, due, rows)
+                self._look(ident, frame, at, rows)
         gone = [ident for ident in self.lanes if ident not in seen]
         for ident in gone:
             lane = self.lanes.pop(ident)
-            rows += SAMPLE.pack(due, max(lane.cpu, -1), lane.number, NO_STACK)
+            rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
         if self._statm >= 0:
             resident = int(os.pread(self._statm, 128, 0).split()[1]) * self._page
             if resident != self._resident:
                 self._resident = resident
-                rows += SAMPLE.pack(due, resident, MEMORY, 0)
-        self._before = due
+                rows += SAMPLE.pack(at, resident, MEMORY, 0)
+        self._before = at
         if rows:
             os.write(self._file, rows)
 
-    def _look(self, ident: int, frame: FrameType, due: int, rows: bytearray) -> None:
+    def _look(self, ident: int, frame: FrameType, at: int, rows: bytearray) -> None:
         task = os.getpid() if ident == self._main else _task(ident)
         lane = self.lanes.get(ident)
         if lane is not None and not lane.task:
             lane.task = task  # not known when we saw it first
         if lane is None or lane.task != task:
             if lane is not None:
-                rows += SAMPLE.pack(due, max(lane.cpu, -1), lane.number, NO_STACK)
+                rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
             lane = self.lanes[ident] = Lane(self._names.lane(ident), _cpu_clock(task, ident), task)
         stack = self._names.stack(frame) if self._stacks else NO_STACK
         try:
@@ -260,7 +262,7 @@ class Ticker:
         if lane.skipped:
             rows += SAMPLE.pack(self._before, max(lane.cpu, -1), lane.number, max(lane.stack, 0))
         lane.cpu, lane.stack, lane.skipped = cpu, stack, False
-        rows += SAMPLE.pack(due, cpu, lane.number, stack)
+        rows += SAMPLE.pack(at, cpu, lane.number, stack)
 
     def close(self) -> None:
         self.pause()

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from .errors import WattributeError
     from .integrations.jupyter import load_ipython_extension
     from .model import Attribution, Recording
+    from .outputs.profile import functions
     from .outputs.run import run
     from .outputs.sql import sql
     from .readers import read
+    from .recorders.profile import profile
     from .recorders.record import record
     from .recorders.regions import region
     from .views import plot
@@ -44,10 +46,12 @@ _HOME = {
     "compare": "ensemble",
     "describe": "views.description",
     "emissions": "carbon",
+    "functions": "outputs.profile",
     "read": "readers",
     "load_ipython_extension": "integrations.jupyter",
     "merge": "alignment.merge",
     "record": "recorders.record",
+    "profile": "recorders.profile",
     "region": "recorders.regions",
     "run": "outputs.run",
     "save": "archive",
@@ -68,10 +72,12 @@ __all__ = [
     "compare",
     "describe",
     "emissions",
+    "functions",
     "load",
     "load_ipython_extension",
     "merge",
     "plot",
+    "profile",
     "read",
     "record",
     "region",

@@ -1,4 +1,4 @@
-"""What rows are called: frames by name, paradigm and role, or call paths."""
+"""What rows are called: frames by name, paradigm, role, file and line, or call paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..model import Keys, Recording
 
-FRAME_KEYS = ("frame", "paradigm", "role")
+FRAME_KEYS = ("frame", "paradigm", "role", "file", "line")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class FrameKeys:
 
     names: tuple[str, ...]
     code: npt.NDArray[np.int32]
-    labels: tuple[tuple[str, ...], ...]
+    labels: tuple[tuple[str | int, ...], ...]
     by_path: bool
 
     def masked(self, keep: npt.NDArray[np.bool_]) -> Keys:
@@ -32,7 +32,9 @@ def frame_keys(recording: Recording, by: Sequence[str]) -> FrameKeys:
     names = tuple(key for key in by if key in FRAME_KEYS)
     asked = ("frame", *(name for name in names if name != "frame")) if by_path else names
     frames = recording.frames
-    columns = [{"frame": frames.name, "paradigm": frames.paradigm, "role": frames.role}[key] for key in asked]
+    lines = frames.line.tolist()
+    values = (frames.name, frames.paradigm, frames.role, frames.file, lines)
+    columns = [dict(zip(FRAME_KEYS, values, strict=True))[key] for key in asked]
     rows = list(zip(*columns, strict=True)) if columns else [()] * len(frames)
     labels = {label: code for code, label in enumerate(dict.fromkeys(rows))}
     code = np.array([labels[row] for row in rows], np.int32)

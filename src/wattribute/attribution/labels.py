@@ -33,7 +33,7 @@ class Key(NamedTuple):
         values = [self.value(int(line)) for line in lines]
         if self.name == "path":
             return _lists(values)
-        types: dict[str, Any] = dict.fromkeys(("reading", "bin", "begin_ns", "end_ns"), pl.Int64)
+        types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
         return pl.Series(values, dtype=types.get(self.name, pl.String))
 
 
@@ -130,6 +130,12 @@ class _Makers:
 
     def role(self) -> Key:
         return self._of_frame("role")
+
+    def file(self) -> Key:
+        return self._of_frame("file")
+
+    def line(self) -> Key:
+        return self._of_frame("line")
 
     def path(self) -> Key:
         row, paths, names = self.long["row"], self.paths, self.recording.frames.name

@@ -14,7 +14,7 @@ from ..model import Clock
 
 KEYS = (
     *("device", "signal", "of", "host", "process", "location", "frame", "path", "paradigm", "role", "run"),
-    *("reading", "bin"),
+    *("file", "line", "reading", "bin"),
 )
 METHODS = ("linear", "window")
 SHARES = ("even", "process", "load", "full")

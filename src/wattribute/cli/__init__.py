@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "export": "Write joules in the format of another tool: Perfetto, speedscope, hatchet, Extra-P, tables …",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
     "plot": "Draw a chart: power, timeline, flame graph, heatmap, call graph and more, to PNG, SVG, PDF or HTML.",
+    "profile": "Run a Python program and say which functions used the energy.",
     "report": "Tell the story of a run on a page or two: HTML, Markdown or PDF.",
     "run": "Run a command and say what it cost: energy, power, carbon.",
     "sql": "Ask a recording and its attribution in SQL.",

@@ -20,8 +20,8 @@ def command(
     by: Annotated[
         str,
         typer.Option(
-            help="Rows: any of device, signal, of, host, process, location, frame, path, paradigm, role, run, reading, "
-            "bin=100ms, joined by commas."
+            help="Rows: any of device, signal, of, host, process, location, frame, path, paradigm, role, run, file, "
+            "line, reading, bin=100ms, joined by commas."
         ),
     ] = "device,frame",
     top: Annotated[Optional[int], typer.Option(min=1, help="Only the first N rows of each device.")] = None,  # noqa: UP045

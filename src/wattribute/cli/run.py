@@ -13,6 +13,7 @@ import typer
 
 from ..errors import OptionError
 from ..outputs.run import Run, numbered, run
+from ..recorders.stacks import Profiling
 
 CONTEXT = {"allow_interspersed_args": False}  # what follows the command's name is the command's
 
@@ -38,6 +39,9 @@ def command(
     fail_above: Annotated[
         str | None, typer.Option(metavar="5%", help="With --compare: exit with 3 if the second surely uses more.")
     ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="MODE", help="Also the functions of Python programs: sample, trace, cprofile.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="No live table on a terminal.")] = False,
     format: Annotated[str, typer.Option(help="table or json, printed last on stderr.")] = "table",
@@ -59,7 +63,7 @@ def command(
             done.append(
                 run(
                     argv, target, meters=specs, interval_s=interval, scope=scope, zone=zone, intensity=intensity,
-                    observers=observers,
+                    observers=observers, profiling=Profiling(profile).checked() if profile else None,
                 )
             )  # fmt: skip
         for line in done[-1].trouble:

@@ -20,6 +20,7 @@ from ..recorders.command import Ended, Recorded, record, signals_held
 
 if TYPE_CHECKING:
     from ..model import Recording
+    from ..recorders.stacks import Profiling
 
 SUMMARY = "summary.json"
 
@@ -46,10 +47,14 @@ def run(
     zone: str | None = None,
     intensity: float | str | None = None,
     observers: Sequence[Callable[[dict[str, Any]], None]] = (),
+    profiling: Profiling | None = None,
 ) -> Run:
-    """Run a command under the meters; its recording is saved as a new folder ``output`` (``*.watt``)."""
+    """Run a command under the meters; its recording is saved as a new folder ``output`` (``*.watt``).
+
+    With ``profiling`` the Python programs among what runs record their stacks, and the recording has their functions.
+    """
     with signals_held():
-        return _run(command, output, meters, interval_s, scope, zone, intensity, observers)
+        return _run(command, output, meters, interval_s, scope, zone, intensity, observers, profiling)
 
 
 def _run(
@@ -61,6 +66,7 @@ def _run(
     zone: str | None,
     intensity: float | str | None,
     observers: Sequence[Callable[[dict[str, Any]], None]],
+    profiling: Profiling | None,
 ) -> Run:
     if zone is not None or intensity is not None or "WATTRIBUTE_ZONE" in os.environ:
         from ..carbon import check
@@ -76,7 +82,7 @@ def _run(
         named = None  # another rank of this node reads the meters
     folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
     with ranks.attendance(rank, named is not None) as others_done:
-        recorded = record(command, folder, named, interval_s, observers, scope, told, others_done)
+        recorded = record(command, folder, named, interval_s, observers, scope, told, others_done, profiling)
     trouble = [*notes, *([recorded.ended.error] if recorded.ended.error else [])]
     if recorded.sampling.failure:
         trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")

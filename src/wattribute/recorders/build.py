@@ -1,9 +1,9 @@
 """Journal → Recording, at the end of a run or after its writer was killed (the reader plug-in "journal").
 
 One host, one process, one location "command" with one span (the child's life), every channel a signal, and a topology
-that lets the command use every device: attribution works on it unchanged. Regions that the program marked itself are
-joined first and then take the place of that span. Counters that never moved are left out and named as dead; estimates
-are left out where a sensor measured the same kind of device.
+that lets the command use every device: attribution works on it unchanged. Regions that the program marked itself, and
+stacks that a profile saw, are joined first and then take the place of that span. Counters that never moved are left
+out and named as dead; estimates are left out where a sensor measured the same kind of device.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..model import (
 )
 from ..model.select import select
 from ..plugins import Selection
-from . import journal, region_files
+from . import journal, region_files, stack_files
 
 DEAD_S = 0.1  # a counter that stood still this long, and three of its periods, is dead
 STALE_S = 0.003  # sensors that refresh less often than this repeat their value between readings
@@ -222,7 +222,9 @@ def _title(about: dict[str, Any]) -> str:
 def _with_spans(recording: Recording, content: journal.Content, regions: Path | None) -> Recording:
     """The program's own regions, or else one span for its whole life; and who uses the devices."""
     if regions is not None:
-        recording = region_files.join(recording, regions)
+        profiled = stack_files.found(regions)
+        recording = region_files.join(recording, regions, but={process.pid for process in profiled})
+        recording = stack_files.join(recording, regions, profiled)
     run = recording.metadata["run"]
     if "start_ticks" in run and not recording.spans.locations():
         spans = Spans(

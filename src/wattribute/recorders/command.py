@@ -15,16 +15,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from ..meters.files import busy_core_s
+from . import stacks
 from .sampling import REGIONS, Observer, Sampling, new_folder
 
 if TYPE_CHECKING:
     from ..model import Recording
+    from .stacks import Profiling
 
 _KEYBOARD = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
 _PASSED = _KEYBOARD | {
@@ -197,14 +199,17 @@ def record(
     scope: str = "machine",
     metadata: Mapping[str, Any] | None = None,
     until: Callable[[], None] | None = None,
+    profiling: Profiling | None = None,
 ) -> Recorded:
     """Run a command under a sampler, which writes its journal into a new ``folder``.
 
-    Sampling goes on after the command's end until ``until`` returns: other ranks of the node may still run.
+    Sampling goes on after the command's end until ``until`` returns: other ranks of the node may still run. With
+    ``profiling`` the Python programs in it record their stacks.
     """
     _check(command, interval_s, scope)
     folder = new_folder(Path(folder))
     about = {"command": list(command), "scope": scope, **_environment(), **(metadata or {})}
+    about |= {"profile": asdict(profiling)} if profiling is not None else {}
     sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=scope == "process")
     try:
         sampling.start()
@@ -212,7 +217,10 @@ def record(
         sampling.clean()
         folder.rmdir()
         raise
-    environment = {**os.environ, "WATTRIBUTE_REGIONS": str((folder / REGIONS).absolute())}
+    parts = str((folder / REGIONS).absolute())
+    environment = {**os.environ, "WATTRIBUTE_REGIONS": parts}
+    if profiling is not None:
+        environment = stacks.environment(profiling, parts, environment)
     busy_s = busy_core_s()
     ended = run_child(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
     busy_after_s = busy_core_s()

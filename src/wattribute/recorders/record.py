@@ -8,15 +8,16 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from time import monotonic_ns
 
 from .. import archive
 from ..errors import OptionError
 from ..model import Recording
-from . import clocks, ranks, regions
+from . import clocks, ranks, regions, stacks
 from .sampling import REGIONS, Sampling, new_folder
+from .stacks import Profiling
 
 
 @contextmanager
@@ -25,11 +26,13 @@ def record(
     *,
     meters: Sequence[str] | None = (),
     interval_s: float | None = None,
+    profiling: Profiling | None = None,
 ) -> Iterator[Recording]:
     """Meter the block and record the regions in it; ``recording`` is empty until the block has ended.
 
     ``output`` keeps it as a new ``*.watt`` folder. ``meters`` are names (``name`` or ``name:root``), by default all
     that work here; in a parallel job only the first rank of a node samples. Recordings may stand inside one another.
+    ``profiling`` records the functions that run, too (:func:`.profile.profile`).
     """
     if interval_s is not None and interval_s <= 0:
         raise OptionError(f"an interval of {interval_s} s cannot be; give seconds, e.g. 0.1")
@@ -38,6 +41,7 @@ def record(
     folder = new_folder(Path(output) if output is not None else Path(str(scratch), "recording.watt"))
     about = {"command": sys.argv, "host": os.uname().nodename, "clock": clocks.stamp()}
     about |= {"rank": rank.as_dict()} if rank else {}
+    about |= {"profile": asdict(profiling)} if profiling else {}
     sampling = Sampling(folder, meters if ranks.samples(rank) else None, interval_s, about=about)
     recording = Recording()
     try:
@@ -49,7 +53,8 @@ def record(
         regions.start(str(folder / REGIONS))
         sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": Path((sys.argv or [""])[0]).name})
         try:
-            yield recording
+            with stacks.recorded(profiling, str((folder / REGIONS).absolute())):
+                yield recording
         finally:
             sampling.tell({"end": monotonic_ns()})
             _pass_on(regions.stop(), folder / REGIONS)

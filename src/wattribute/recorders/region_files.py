@@ -8,7 +8,7 @@ wants one span inside the other, and no joule counted twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +34,13 @@ class ProcessRegions:
     rows: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _ROW))
 
 
-def join(recording: Recording, folder: Path) -> Recording:
-    """The recording with the regions found in a folder; its clock must count monotonic nanoseconds."""
+def join(recording: Recording, folder: Path, but: Container[int] = ()) -> Recording:
+    """The recording with the regions found in a folder; its clock must count monotonic nanoseconds.
+
+    Processes ``but`` are left out: their regions stand among their functions (:mod:`.stack_files`).
+    """
     found = [process for path in sorted(folder.glob("*.regions")) if len((process := load(path)).rows)]
+    found = [process for process in found if process.header.get("pid") not in but]
     noticed = [
         Problem("regions", f"process {path.stem} could not record its regions: no room in {folder}")
         for path in sorted(folder.glob("*.lost"))

@@ -170,7 +170,11 @@ class Sampling:
         return written + self._rest
 
     def clean(self) -> None:
-        """Remove the journal and the regions' files, once the recording is saved."""
+        """Remove the journal and the regions' files, once the recording is saved; keep what other tools read."""
+        if any((self.folder / REGIONS).glob("*.stacknames")):
+            from . import stack_files
+
+            stack_files.keep(self.folder / REGIONS, self.folder)
         (self.folder / NAME).unlink(missing_ok=True)
         for path in (self.folder / REGIONS).glob("*"):
             path.unlink(missing_ok=True)

@@ -51,7 +51,7 @@ def _console(stderr: bool = False) -> Console:
 def attribution_tables(found: Attribution, top: int | None = None, width: int = _WIDTH) -> RenderableType:
     """Books, then rows: one table per device when rows are by device, else one for all."""
     unit = "j" if "self_j" in found.rows.columns else "value"
-    parts: list[RenderableType] = [_books(found, unit), _caption(found)]
+    parts: list[RenderableType] = [attribution_head(found)]
     if "device" not in found.rows.columns:
         return Group(*parts, Text(), _rows(found, found.rows, unit, top, _whole(found, unit), width))
     for device in found.devices.to_dicts():
@@ -65,6 +65,11 @@ def attribution_tables(found: Attribution, top: int | None = None, width: int = 
             )
             parts += [Text(), title, _rows(found, same, unit, top, device[f"measured_{unit}"], width)]
     return Group(*parts)
+
+
+def attribution_head(found: Attribution) -> RenderableType:
+    """The books of each device, and the rules they follow."""
+    return Group(_books(found, "j" if "self_j" in found.rows.columns else "value"), _caption(found))
 
 
 def _whole(found: Attribution, unit: str) -> float:
@@ -96,14 +101,14 @@ def _books(found: Attribution, unit: str) -> Table:
         table.add_row(
             *(Text(clean(row[name]) + (notes if name == "device" else "")) for name in named),
             *(measured, "=", attributed, "+", idle),
-            _bar(amounts[1], amounts[0], "kernel" if row["of"].startswith("kernels") else "user"),
+            bar(amounts[1], amounts[0], "kernel" if row["of"].startswith("kernels") else "user"),
             "–" if row["coverage"] is None else percent(row["coverage"], 1.0),
             count(row["users"]) if row["users"] else "nobody",
         )
     return table
 
 
-def _bar(part: float, whole: float, what: str) -> Text:
+def bar(part: float, whole: float, what: str) -> Text:
     """A bar of eighths in the colour of a kind of work."""
     filled = max(0, min(_BAR * 8, round(_BAR * 8 * part / whole))) if whole > 0 else 0
     full, rest = divmod(filled, 8)
@@ -133,7 +138,7 @@ def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: floa
         rate = row["power_w"] if unit == "j" else row["self_rate"]
         table.add_row(
             *(Text(names[key][_name(row[key])]) for key in keys),
-            _bar(
+            bar(
                 row[f"self_{unit}"],
                 wholes.get(row.get("signal"), whole),
                 kinds.get(row.get("frame") or _last(row.get("path")), "user"),

@@ -66,6 +66,9 @@ def test_call_paths_are_one_across_runs_however_their_frames_are_numbered():
     wide = ensemble.attribute(by="path").pivot("path")
     assert sorted(wide["path"].to_list()) == [["main"], ["main", "copy"], ["main", "dgemm"], ["main", "wait"]]
     assert wide["a"].to_list() == pytest.approx(wide["b"].to_list(), rel=1e-12)
+    table = ensemble.attribute(by="path").aggregate("path")
+    assert table["path"][0].to_list() == ["main", "dgemm"]
+    assert table["runs"].to_list() == [2] * 4
     main = wide.row(by_predicate=pl.col("path").list.len() == 1, named=True)
     assert main["a"] == pytest.approx(MAIN_W * OUTER_S, rel=1e-6)
 
@@ -91,6 +94,10 @@ def test_patterns_and_archives(tmp_path):
         Ensemble.read(f"{tmp_path}/z*.watt")
     with pytest.raises(WattributeError, match="at least one run"):
         Ensemble.read([])
+    with pytest.raises(WattributeError, match="not a regular expression"):
+        Ensemble.read(f"{tmp_path}/r*.watt", metadata="n(")
+    mixed = Ensemble.read(f"{tmp_path}/r*.watt", metadata=r"r(?P<what>[01]|.)\.watt").attribute(by="frame")
+    assert mixed.aggregate(["what", "frame"])["runs"].unique().to_list() == [1]
 
 
 def test_a_run_that_cannot_be_read_or_used_is_left_out_and_told(tmp_path):

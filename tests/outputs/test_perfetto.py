@@ -63,6 +63,24 @@ def test_slices_carry_the_joules_of_the_rows():
         assert depth == (0 if name == "main" else 1)
 
 
+def test_several_devices_have_their_sum_and_their_own_arguments():
+    one_device = run(3)
+    both = dataclasses.replace(
+        one_device,
+        signals=(
+            *one_device.signals,
+            dataclasses.replace(one_device.signals[0], name="dram/energy", device="dram 0"),
+        ),
+        devices=(*one_device.devices, dataclasses.replace(one_device.devices[0], name="dram 0", kind="dram")),
+        topology=(*one_device.topology, dataclasses.replace(one_device.topology[0], device="dram 0")),
+    )
+    for (name, *_, before), (_, *_, after) in zip(
+        slices(wattribute.attribute(one_device)), slices(wattribute.attribute(both, metric="energy")), strict=True
+    ):
+        assert after["self_j"] == pytest.approx(2 * before["self_j"], rel=1e-12), name
+        assert after["dram 0 host total_j"] == pytest.approx(before["total_j"], rel=1e-12)
+
+
 def test_counters_show_energy_and_power():
     attribution = wattribute.attribute(run(3, spread=0))
     tracks = {

@@ -49,8 +49,8 @@ def command(
 
     reading, rest = parted(selection)
     ensemble = Ensemble.read(paths, metadata, **reading)
-    together = len(ensemble.runs) > 1 or to == "extrap"
     found = ensemble.attribute(by, **rest, end=end)
+    together = len(found.parts) > 1 or to == "extrap"
     target = "/dev/stdout" if output == "-" else output or f"{ensemble.runs[0].name.replace('/', '-')}{_ENDINGS[to]}"
     one = found if together else next(iter(found.parts.values()))
     if to in FORMATS:

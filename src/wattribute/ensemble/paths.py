@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
-from ..errors import NotFoundError
+from ..errors import NotFoundError, OptionError
 
 PathLike = Union[str, "os.PathLike[str]"]
 Metadata = Mapping[str, Mapping[str, Any]] | Callable[[Path], Mapping[str, Any]] | str
@@ -62,7 +62,10 @@ def about(path: Path, name: str, metadata: Metadata | None) -> Mapping[str, Any]
     if metadata is None:
         return {}
     if isinstance(metadata, str):
-        found = re.search(metadata, str(path))
+        try:
+            found = re.search(metadata, str(path))
+        except re.error as error:
+            raise OptionError(f"metadata {metadata!r} is not a regular expression: {error}") from error
         return {} if found is None else {key: _number(value) for key, value in found.groupdict().items()}
     if callable(metadata):
         return metadata(path)

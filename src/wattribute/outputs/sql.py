@@ -31,10 +31,9 @@ def sql(
     if dialect not in ENGINES:
         raise OptionError.unknown("SQL dialect", dialect, ENGINES)
     reading, rest = parted(options)
-    if isinstance(source, Recording):
-        recording = select(source, **reading) if reading else source
-    else:
-        recording = read(source, **reading)
+    if isinstance(source, Recording) and {"format", "metric_kinds"} & set(reading):
+        raise OptionError("format and metric_kinds decide how a file is read; give them to wattribute.read")
+    recording = select(source, **reading) if isinstance(source, Recording) else read(source, **reading)
 
     @cache
     def attributed() -> Attribution:

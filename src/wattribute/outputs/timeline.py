@@ -37,9 +37,11 @@ class Timeline:
         self._curves = user_curves(attribution.recording, **attribution.options)
 
     def joules(self, location: int, spans: Spans) -> dict[str, Floats]:
-        """Columns ``self_j`` and ``total_j`` (with the device's name if there are several); NaN where not counted."""
+        """Columns ``self_j`` and ``total_j``, and those of each device if there are several; NaN where not counted."""
         mine = [found for found in self._curves if location in found.split.curves]
         columns: dict[str, Floats] = {}
+        if sum(found.energy.unit == "J" for found in mine) > 1:
+            _, columns["self_j"], columns["total_j"] = self.summed(location, spans)
         for found in mine:
             prefix = "" if len(mine) == 1 else f"{_label(self.recording, found.source.signal)} {found.source.of} "
             unit = "j" if found.energy.unit == "J" else "value"

@@ -71,3 +71,7 @@ def test_bare_install(version, installs, tmp_path):
     done = run([python, "-c", SMOKE, str(tmp_path / "x.watt")])
     assert done.returncode == 0, done.stderr
     assert "Whose joules?" in run([python, "-m", "wattribute", "--help"]).stdout
+    for verb in ("attribute", "export"):
+        assert "--output" in run([python, "-m", "wattribute", verb, "--help"]).stdout
+    done = run([python, "-m", "wattribute", "run", "-q", "-o", str(tmp_path / "run.watt"), "--", "true"])
+    assert done.returncode == 0, done.stderr

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Optional
 
 import typer
 
+from .hints import hints
 from .reading import ExcludeFrame, Frame, MetricKinds, Process, Threads
 
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
@@ -71,8 +71,8 @@ _RENAMED = {"map": "maps", "metric_kind": "metric_kinds"}
 def with_selection(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter ``selection`` by the flags above."""
     own, flags = inspect.signature(command), inspect.signature(_flags)
-    hints = typing.get_type_hints(_flags, include_extras=True) | typing.get_type_hints(command, include_extras=True)
-    hints.pop("selection")
+    found = hints(_flags) | hints(command)
+    found.pop("selection")
     parameters = [p for name, p in own.parameters.items() if name != "selection"]
     required = [p for p in parameters if p.default is inspect.Parameter.empty]
     optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
@@ -84,9 +84,9 @@ def with_selection(command: Callable[..., None]) -> Callable[..., None]:
         command(**given, selection=selection(**chosen))
 
     wrapper.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in merged]
+        parameters=[p.replace(annotation=found[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in merged]
     )
-    wrapper.__annotations__ = hints
+    wrapper.__annotations__ = found
     del wrapper.__wrapped__
     return wrapper
 

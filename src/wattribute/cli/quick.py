@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .hints import hints
+
 _PLAIN: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, Path: Path}
 
 
@@ -51,12 +53,12 @@ def quick(command: Callable[..., None], arguments: Sequence[str]) -> dict[str, A
 
 def _declared(command: Callable[..., None]) -> tuple[dict[str, tuple[str, Any, bool]], str, dict[str, Any]]:
     """(option → (parameter, type, repeatable), the parameter that takes the rest, defaults)."""
-    hints = typing.get_type_hints(command, include_extras=True)
+    found = hints(command)
     options: dict[str, tuple[str, Any, bool]] = {}
     defaults: dict[str, Any] = {}
     rest_name = ""
     for name, parameter in inspect.signature(command).parameters.items():
-        kind, info = typing.get_args(hints[name])
+        kind, info = typing.get_args(found[name])
         if type(info).__name__ == "ArgumentInfo":
             rest_name = name
             continue

@@ -134,10 +134,10 @@ def _lanes(
         raise OptionError.unknown("colour", colour, gantt.COLOURS)
     every, spans = lanes_of(found)
     filled = [lane for lane in every if len(lane.bars)] or every[:1]
-    shown, left_out, rest_j = gantt.crowd(filled, top)
     recording, ends = found.recording, ask.window(found)
+    shown, merged = gantt.crowd(filled, top, ends, len(recording.frames))
     per_s, unit = time_unit(recording.clock.seconds(ends[1] - ends[0]))
-    words = gantt.Words(recording.frames.name, kinds(recording.frames))
+    words = gantt.Words((*recording.frames.name, "other lanes"), (*kinds(recording.frames), "other"))
     chart = gantt.timeline(shown, words, recording.clock, ends, per_s, unit, look, colour)
     present = {words.kind[int(frame)] for lane in shown for frame in np.unique(lane.bars.frame)}
     said = []
@@ -147,8 +147,8 @@ def _lanes(
         )
     if len(filled) < len(every):
         said.append(f"{len(every) - len(filled)} lanes without such spans are not drawn.")
-    if left_out:
-        said.append(f"{left_out} lanes with less energy ({si(rest_j, 'J')}) are not drawn.")
+    if merged:
+        said.append(f"{merged} lanes with less energy are one bar, “other”.")
     parts = [legend(present, look), chart] if colour == "kind" and present else [chart]
     if colour != "kind":
         parts.append(gantt.scale(shown, recording.clock, colour, look))

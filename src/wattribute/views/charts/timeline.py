@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...model import Clock
 from .. import names
@@ -171,10 +172,21 @@ def _mark(lane: Lane, i: int, words: Words, clock: Clock, per_s: float) -> dict[
     }
 
 
-def crowd(lanes: Sequence[Lane], most: int) -> tuple[list[Lane], int, float]:
-    """The ``most`` lanes with the greatest energy in their order; how many are left out, and their joules."""
+def crowd(lanes: Sequence[Lane], most: int, window: tuple[int, int], other: int) -> tuple[list[Lane], int]:
+    """The ``most`` lanes with the greatest energy, in order, the rest as one bar of frame ``other``; their number."""
     if len(lanes) <= most:
-        return list(lanes), 0, 0.0
-    order = np.argsort([-lane.energy_j for lane in lanes], kind="stable")[:most]
-    kept = [lanes[i] for i in sorted(order)]
-    return kept, len(lanes) - most, sum(lane.energy_j for lane in lanes) - sum(lane.energy_j for lane in kept)
+        return list(lanes), 0
+    order = np.argsort([-lane.energy_j for lane in lanes], kind="stable")
+    kept = [lanes[i] for i in sorted(order[:most])]
+    rest = [lanes[i].bars for i in order[most:]]
+
+    def ints(value: int) -> npt.NDArray[np.int64]:
+        return np.array([value], np.int64)
+
+    energy = np.array([float(sum(bars.self_j.sum() for bars in rest))])
+    busy = sum(int(bars.busy[bars.depth == 0].sum()) for bars in rest)
+    calls = sum(int(bars.calls.sum()) for bars in rest)
+    one = Bars(
+        ints(window[0]), ints(window[1]), ints(0), ints(other), ints(busy), energy, energy, ints(calls), [], False
+    )
+    return [*kept, Lane(f"other ({len(rest)} lanes)", "", one)], len(rest)

@@ -5,14 +5,7 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import tempfile
-import trace as archive
-from pathlib import Path
-
-import peer
-from read import EVENTS, RANKS
+from helpers import archive, peer
 
 ONE, SHARED, BY_PATH = (
     "one user per counter, no bounds",
@@ -24,16 +17,7 @@ BOUND_MB = 100
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "wattribute-benchmarks")
-    parser.add_argument("--scale", type=int, default=0, help="also an archive this many times as long")
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    small = archive.generate(given.folder / "small", 2, 2_000)
-    big = archive.generate(given.folder / "big", RANKS, EVENTS)
-    load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} processors, load {load:.1f} before; best of {given.repeats}, 1 thread, fresh processes")
+    given, small, big = peer.begin(__doc__)
     table = peer.Table(given.repeats)
     programs = peer.build(given.folder)
     for name, program in programs.items():
@@ -54,7 +38,7 @@ def main() -> None:
     _at_most(table, "by call path against by frame", BY_PATH, SHARED, 1.7)
     _memory(table, SHARED)
     if given.scale:
-        long = archive.generate(given.folder / f"long{given.scale}", RANKS, EVENTS * given.scale)
+        long = archive.generate(given.folder / f"long{given.scale}", peer.RANKS, peer.EVENTS * given.scale)
         name = f"shared counter, bounds, {given.scale} times as long"
         table.row(name, lambda: peer.work("shared", long, small))
         _memory(table, name)

@@ -5,30 +5,14 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import tempfile
-import trace as archive
-from pathlib import Path
+from helpers import archive, peer
 
-import peer
-
-RANKS, EVENTS = 16, 1_040_000
 MANY, FEW = 2048, 8_000  # 2,048 ranks and as many meters: 4,096 locations
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "wattribute-benchmarks")
-    parser.add_argument("--scale", type=int, default=0, help="also an archive this many times as long")
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    small = archive.generate(given.folder / "small", 2, 2_000)
-    big = archive.generate(given.folder / "big", RANKS, EVENTS)
+    given, small, big = peer.begin(__doc__)
     many = archive.generate(given.folder / "many", MANY, FEW)
-    load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} processors, load {load:.1f} before; best of {given.repeats}, each in a fresh process")
     table = peer.Table(given.repeats)
     programs = peer.build(given.folder)
     for name, program in programs.items():
@@ -42,13 +26,13 @@ def main() -> None:
         table.ratio(f"than libotf2 ({name})", f"libotf2 ({name}), append in C", "wattribute, 1 thread", 2)
     table.ratio("than PyPI otf2", "PyPI otf2, a slice", "wattribute, 1 thread", 300, per_event=True)
     table.ratio("two threads than one", "wattribute, 1 thread", "wattribute, 2 threads", 1.4, by="wall_s")
-    calls = RANKS * EVENTS
+    calls = peer.RANKS * peer.EVENTS
     each = ours["peak_bytes"] / calls
     peer.verdict("peak memory per enter or leave", f"{each:.1f} bytes", "≤ 40", each <= 40)
     slower = _per_event(table, "wattribute, 4,096 locations") / _per_event(table, "wattribute, 1 thread")
     peer.verdict("4,096 locations, CPU time per event", f"{slower:.2f}× the big archive's", "≤ 2.5×", slower <= 2.5)
     if given.scale:
-        long = archive.generate(given.folder / f"long{given.scale}", RANKS * given.scale, EVENTS)
+        long = archive.generate(given.folder / f"long{given.scale}", peer.RANKS * given.scale, peer.EVENTS)
         name = f"wattribute, {given.scale} times as long"
         table.row(name, lambda: peer.work("read", long, small))
         growth = _per_event(table, name) / _per_event(table, "wattribute, 1 thread")

@@ -76,11 +76,13 @@ int column_resize(struct wat_column *column, int64_t bytes)
         }
     } else
 #endif
+    {
         data = realloc(column->data, (size_t)bytes);
+        if (data && bytes > column->bytes) /* pages are zero already */
+            memset((char *)data + column->bytes, 0, (size_t)(bytes - column->bytes));
+    }
     if (!data)
         return WAT_MEMORY;
-    if (bytes < PAGES_FROM && bytes > column->bytes)
-        memset((char *)data + column->bytes, 0, (size_t)(bytes - column->bytes));
     column->data = data;
     column->bytes = bytes;
     return WAT_OK;

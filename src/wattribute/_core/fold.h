@@ -64,7 +64,8 @@ static inline void run_add(struct run *run, const struct cursor *c)
 }
 
 /* The row held the time from `start` to `now`; it touches the run under way or begins another. */
-static inline void run_extend(struct run *run, const struct cursor *c, int64_t start, struct windows at_start, int64_t now)
+static inline void run_extend(struct run *run, const struct cursor *c, int64_t start, struct windows at_start,
+                              int64_t now)
 {
     if (start > run->end) {
         run_add(run, c);

@@ -3,7 +3,7 @@
  *
  *     static inline int open_span(struct sink *, int32_t frame, int resumed, int64_t time);
  *     static inline void close_span(struct sink *, int64_t time);    the one opened last
- *     static inline int leaf_span(struct sink *, int32_t frame, int64_t start, int64_t end);    opened, closed at once
+ *     static inline int leaf_span(struct sink *, int32_t frame, int64_t start, int64_t end);    both at once
  *     static int on_metric(struct sink *, const struct event *);
  *
  * reference_nesting.py says the same in Python. */

@@ -98,6 +98,8 @@ static int walk_record(struct walk *walk, struct sink *sink)
  * another kind. */
 static inline int walk_fast(struct walk *walk, struct sink *sink)
 {
+    if (walk->chunks.size < LONGEST_LEAF)
+        return WAT_OK;
     const uint8_t *at = walk->at, *last = walk->chunks.buffer + walk->chunks.size - LONGEST_LEAF;
     int64_t time = walk->time, enters = 0, leaves = 0;
     int code = WAT_OK;

@@ -1,7 +1,7 @@
 """One piece of work of a benchmark in a process of its own: what it took, printed as JSON, imports apart.
 
-usage: python benchmarks/work.py TASK ANCHOR SMALL THREADS; the tasks are the functions below. SMALL is an archive that
-the task is tried on first, so that imports and other firsts are not measured.
+usage: python benchmarks/helpers/work.py TASK ANCHOR SMALL THREADS; the tasks are the functions below. SMALL is an
+archive that the task is tried on first, so that imports and other firsts are not measured.
 """
 
 from __future__ import annotations

@@ -1,15 +1,36 @@
-"""libotf2 as a peer: the C program of ``peers/`` built against Debian's library and against the one in the wheel."""
+"""libotf2 as a peer: ``libotf2_peer.c`` built against Debian's library and against the one in the wheel."""
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from . import archive
+
 HERE = Path(__file__).parent
+RANKS, EVENTS = 16, 1_040_000
+
+
+def begin(doc: str | None) -> tuple[argparse.Namespace, Path, Path]:
+    """The options that the programs share, and the small and the big archive."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "wattribute-benchmarks")
+    parser.add_argument("--scale", type=int, default=0, help="also an archive this many times as long")
+    parser.add_argument("--repeats", type=int, default=3)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    small = archive.generate(given.folder / "small", 2, 2_000)
+    big = archive.generate(given.folder / "big", RANKS, EVENTS)
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} processors, load {load:.1f} before; best of {given.repeats}, fresh processes")
+    return given, small, big
 
 
 def build(folder: Path) -> dict[str, Path]:
@@ -22,7 +43,7 @@ def build(folder: Path) -> dict[str, Path]:
     programs = {}
     for name, flags in found.items():
         program = folder / f"libotf2_{name}"
-        command = ["cc", "-O2", str(HERE / "peers" / "libotf2_peer.c"), "-o", str(program), *flags]
+        command = ["cc", "-O2", str(HERE / "libotf2_peer.c"), "-o", str(program), *flags]
         if subprocess.run(command, capture_output=True).returncode == 0:
             programs[name] = program
         else:

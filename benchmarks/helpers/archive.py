@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from wattribute.readers.otf2.writer import Writer
+from wattribute.readers.otf2.writer import LocationWriter, Writer
 
 REGIONS = 200
+NODE_RANKS = 16  # each with a device of its own
 BLOCK = 4_000  # events of an iteration, even
 DEEPEST = 8
 GAP_TICKS = 20_000  # mean time between two events: 20 µs
@@ -34,6 +35,13 @@ def iteration(random: np.random.Generator, events: int) -> tuple[np.ndarray, np.
         else:
             entering[i], regions[i] = False, stack.pop()
     return entering, regions
+
+
+def write_clock(location: LocationWriter, start: int, end: int, random: np.random.Generator) -> None:
+    """A clock that is microseconds off and drifts by parts in a million, as measured three times."""
+    offset, drift = random.uniform(-5000, 5000), random.uniform(-5e-6, 5e-6)
+    for moment in (start, (start + end) // 2, end):
+        location.clock_offset(moment, int(offset + drift * (moment - start) + random.uniform(-20, 20)))
 
 
 def write_rank(
@@ -57,22 +65,21 @@ def write_rank(
         location.calls(times, entering, local[regions])
         time = int(times[-1])
     location.leave(time + 5, int(local[0]))
-    for moment in (start, (start + time) // 2, time):
-        location.clock_offset(moment, int(random.integers(-5000, 5000)))
+    write_clock(location, start, time, random)
     return time
 
 
-def write_meter(trace: Writer, rank: int, process: int, node: int, end: int, random: np.random.Generator) -> None:
+def write_meter(
+    trace: Writer, rank: int, process: int, node: int, metric: int, end: int, random: np.random.Generator
+) -> None:
     location = trace.location("energy", process, "metric")
-    member = trace.member(f"A2rocm_smi:::energy_count:device={rank}", "uJ")
-    metric = trace.metric_instance(trace.metric_class([member]), location.number, "node", node)
+    instance = trace.metric_instance(metric, location.number, "node", node)
     start = OFFSET_TICKS + rank * 1000
     times = np.arange(start - 10 * READING_TICKS, end + 10 * READING_TICKS, READING_TICKS)
-    location.map_ids("metric", {0: metric})
+    location.map_ids("metric", {0: instance})
     microjoules = np.cumsum(random.integers(500_000, 4_000_000, len(times))) + 10**13
     location.readings(times, 0, microjoules)
-    for moment in (start, end):
-        location.clock_offset(moment, int(random.integers(-5000, 5000)))
+    write_clock(location, start, end, random)
 
 
 def generate(folder: Path, ranks: int = 16, events: int = 1_000_000) -> Path:
@@ -87,11 +94,14 @@ def generate(folder: Path, ranks: int = 16, events: int = 1_000_000) -> Path:
     with Writer(folder, offset_ticks=OFFSET_TICKS) as trace:
         for i in range(REGIONS):
             trace.region(f"function {i}")
-        node = trace.node("host0", "node", domain="shared_memory")
+        devices = [trace.member(f"A2rocm_smi:::energy_count:device={i}", "uJ") for i in range(NODE_RANKS)]
+        metrics = [trace.metric_class([member]) for member in devices]
         for rank in range(ranks):
+            if rank % NODE_RANKS == 0:
+                node = trace.node(f"host{rank // NODE_RANKS}", "node", domain="shared_memory")
             process = trace.process(f"MPI Rank {rank}", node)
             end = write_rank(trace, rank, process, events // size, calls, random)
-            write_meter(trace, rank, process, node, end, random)
+            write_meter(trace, rank, process, node, metrics[rank % NODE_RANKS], end, random)
     return anchor
 
 

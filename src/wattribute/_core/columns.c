@@ -76,15 +76,25 @@ int column_resize(struct wat_column *column, int64_t bytes)
         }
     } else
 #endif
-    {
         data = realloc(column->data, (size_t)bytes);
-        if (data && bytes > column->bytes) /* pages are zero already */
-            memset((char *)data + column->bytes, 0, (size_t)(bytes - column->bytes));
-    }
     if (!data)
         return WAT_MEMORY;
     column->data = data;
     column->bytes = bytes;
+    return WAT_OK;
+}
+
+int column_resize_zero(struct wat_column *column, int64_t bytes)
+{
+    int64_t before = column->bytes;
+    if (column_resize(column, bytes))
+        return WAT_MEMORY;
+#ifdef __linux__
+    if (column->bytes >= PAGES_FROM) /* new pages are zero */
+        return WAT_OK;
+#endif
+    if (column->bytes > before)
+        memset((char *)column->data + before, 0, (size_t)(column->bytes - before));
     return WAT_OK;
 }
 

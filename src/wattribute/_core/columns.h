@@ -5,8 +5,11 @@
 
 #include "wattribute.h"
 
-/* Make room for `bytes` bytes; what is new is zero. Returns WAT_OK or WAT_MEMORY (the column is as before). */
+/* Make room for `bytes` bytes. Returns WAT_OK or WAT_MEMORY (the column is as before). */
 int column_resize(struct wat_column *column, int64_t bytes);
+
+/* The same for a column that only grows, all of whose unwritten bytes are zero. */
+int column_resize_zero(struct wat_column *column, int64_t bytes);
 
 /* A good size for a column that has outgrown so many bytes: half as much again. */
 int64_t column_more(int64_t bytes);

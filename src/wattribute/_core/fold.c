@@ -5,11 +5,11 @@
 
 int fold_more_rows(struct fold *fold, int64_t rows)
 {
-    if (column_resize(&fold->row_memory, rows * (int64_t)sizeof(struct row)))
+    if (column_resize_zero(&fold->row_memory, rows * (int64_t)sizeof(struct row)))
         return WAT_MEMORY;
-    fold->rows = fold->row_memory.data; /* what is new is zero */
+    fold->rows = fold->row_memory.data;
     if (fold->cursor.low) {
-        if (column_resize(&fold->bound_memory, rows * (int64_t)sizeof(struct bounds)))
+        if (column_resize_zero(&fold->bound_memory, rows * (int64_t)sizeof(struct bounds)))
             return WAT_MEMORY;
         fold->bounds = fold->bound_memory.data;
         for (int64_t i = fold->rows_room; i < rows; i++)

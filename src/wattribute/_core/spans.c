@@ -21,7 +21,7 @@ static int make_room(struct sink *sink, int64_t rows)
     struct wat_spans *out = sink->out;
     if (column_resize(&out->start, rows * 8) || column_resize(&out->end, rows * 8)
         || column_resize(&out->frame, rows * 4) || column_resize(&out->parent, rows * 8)
-        || column_resize(&out->depth, rows * 4) || column_resize(&out->resumed, rows))
+        || column_resize(&out->depth, rows * 4) || column_resize_zero(&out->resumed, rows))
         return WAT_MEMORY;
     sink->start = out->start.data, sink->end = out->end.data, sink->parent = out->parent.data;
     sink->frame = out->frame.data, sink->depth = out->depth.data, sink->resumed = out->resumed.data;
@@ -47,7 +47,7 @@ static inline int open_span(struct sink *sink, int32_t frame, int resumed, int64
     int64_t row = add_row(sink, frame, time);
     if (row < 0)
         return WAT_MEMORY;
-    if (resumed) /* new memory is zero */
+    if (resumed) /* else it is zero already */
         sink->resumed[row] = 1;
     return COLUMN_ADD(sink->open, int64_t, row);
 }

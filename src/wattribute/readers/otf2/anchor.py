@@ -41,7 +41,7 @@ class Anchor:
         return self.path.with_suffix(".def")
 
     def location_file(self, location: int, suffix: str) -> str:
-        return f"{self.path.parent}{os.sep}{self.path.stem}{os.sep}{location}{suffix}"
+        return f"{os.path.splitext(self.path)[0]}{os.sep}{location}{suffix}"
 
 
 def is_anchor(path: Path) -> bool:

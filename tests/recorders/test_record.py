@@ -123,7 +123,7 @@ def test_regions_flow_into_run(meter, tmp_path):
     recording = load(tmp_path / "x.watt")
     rows = {row.name: row for row in used(recording)}
     assert rows["train"].energy_j == pytest.approx(300 * rows["train"].seconds, rel=0.03)
-    assert rows["train"].seconds == pytest.approx(0.3, rel=0.2)
+    assert rows["train"].seconds >= 0.3  # a busy machine sleeps longer
     assert not list((tmp_path / "x.watt").glob("regions/*"))
     assert recording.metadata["clock"]["host"] == os.uname().nodename
     summary = json.loads((tmp_path / "x.watt" / "summary.json").read_text())

@@ -56,7 +56,10 @@ def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = No
     if wrong:
         raise OptionError(f"a chart of {kind} has no {wrong[0]}")
     if kind == "runs":
-        return runs([_attributed(source, ("device",), selection) for source in sources], **looks)
+        from ..carbon import emissions
+
+        many = [_attributed(source, ("device",), selection) for source in sources]
+        return runs(many, [emissions(one, zone=zone) for one in many], **looks)
     if len(sources) != 1:
         raise OptionError(f"a chart of {kind} shows one recording, not {len(sources)}; many belong to `plot runs`")
     return _one(kind, sources[0], looks, zone, selection)

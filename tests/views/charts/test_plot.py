@@ -163,7 +163,8 @@ def test_runs_compare_energy_against_time():
     chart = plot.draw("runs", many)
     shown = sorted(row["energy_j"] for row in rows_with(chart, "number"))
     assert shown == pytest.approx([expected_j(one, "measured") for one in many])
-    assert any("mean" in text and "median" in text for text in texts(chart))
+    said = [text for text in texts(chart) if ": mean" in text and "median" in text]
+    assert [text.partition(":")[0] for text in said] == ["energy", "time", "mean power", "emissions", "emission rate"]
     sets = [
         rows for rows in chart.to_dict()["datasets"].values() if rows and "power" in rows[0] and "run" not in rows[0]
     ]

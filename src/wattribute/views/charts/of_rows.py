@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from . import heatmap as heat
 from . import runs as many
 from .canvas import finish, legend
 from .lanes import exact
+
+if TYPE_CHECKING:
+    from ...carbon import Emissions
 
 VALUES = ("energy", "power")
 
@@ -145,13 +148,19 @@ def books(attribution: Attribution, *, theme: str = "light", top: int = 32) -> A
     )
 
 
-def runs(attributions: Sequence[Attribution], *, theme: str = "light") -> Any:
-    """Energy against time of many runs; with five or more also how they spread."""
+def runs(
+    attributions: Sequence[Attribution], emissions: Sequence[Emissions] | None = None, *, theme: str = "light"
+) -> Any:
+    """Energy against time of many runs; with five or more also how they, and their emissions if given, spread."""
     look = themes.theme(theme)
     if not attributions:
         raise OptionError("a chart of runs needs at least one recording")
     points = [run_of(attribution) for attribution in attributions]
-    points = [many.Run(label, p.duration_s, p.energy_j) for label, p in zip(_labels(points), points, strict=True)]
+    grams = [None] * len(points) if emissions is None else [one.co2e_g for one in emissions]
+    points = [
+        many.Run(label, point.duration_s, point.energy_j, co2e_g)
+        for label, point, co2e_g in zip(_labels(points), points, grams, strict=True)
+    ]
     least = min(points, key=lambda run: run.energy_j)
     energies = np.array([run.energy_j for run in points])
     parts = [many.scatter(points, look), *(many.spread(points, look) if len(points) >= 5 else [])]
@@ -160,6 +169,8 @@ def runs(attributions: Sequence[Attribution], *, theme: str = "light") -> Any:
     said += " On a dotted line power is the same."
     if len(points) >= 5:
         said += " Below: solid median, dotted quartiles, dashed mean."
+    if emissions:
+        said += f" CO₂e at {', '.join(dict.fromkeys(f'{one.g_per_kwh:.3g} g/kWh ({one.zone})' for one in emissions))}."
     least_words = "" if len(points) == 1 else "least energy, "
     title = f"{least.label}: {least_words}{si(least.energy_j, 'J')} in {seconds(least.duration_s)}"
     return finish(parts, look, title=title, subtitle="measured energy against time", caption=[said], spacing=30)

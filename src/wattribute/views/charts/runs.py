@@ -16,6 +16,7 @@ from .canvas import Rows, altair, hover, layer, nice_step, pixels, quantity
 
 _CARD = {"run": "run", "energy": "energy", "time": "time", "power": "mean power", "exact": "exactly"}
 _WIDE, _HIGH = WIDTH - 60, 340
+_ABREAST = 3
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Run:
     label: str
     duration_s: float
     energy_j: float
+    co2e_g: float | None = None
 
     @property
     def power_w(self) -> float:
@@ -118,18 +120,24 @@ def _apart(rows: Rows, window: tuple[float, float, float, float]) -> Rows:
 
 
 def spread(runs: Sequence[Run], theme: Theme) -> list[Any]:
-    """Histograms of energy, time and power with mean, median and quartiles; and each in the order of the runs."""
+    """Histograms with mean, median and quartiles, and below each the same in the order of the runs; two lines of them
+    when emissions are known."""
     alt = altair()
-    above, below = [], []
-    for title, unit, values in (
+    shown = [
         ("energy", "J", [run.energy_j for run in runs]),
         ("time", "s", [run.duration_s for run in runs]),
         ("mean power", "W", [run.power_w for run in runs]),
-    ):
-        data = np.array(values)
-        above.append(_histogram(title, unit, data, theme))
-        below.append(_sequence(unit, data, theme))
-    return [alt.hconcat(*above, spacing=36), alt.hconcat(*below, spacing=36)]
+    ]
+    grams = [run.co2e_g for run in runs if run.co2e_g is not None]
+    if len(grams) == len(runs) and all(run.duration_s > 0 for run in runs):
+        shown += [("emissions", "g", grams)]
+        shown += [("emission rate", "g/s", [g / run.duration_s for g, run in zip(grams, runs, strict=True)])]
+    parts = []
+    for at in range(0, len(shown), _ABREAST):
+        line = [(title, unit, np.array(values)) for title, unit, values in shown[at : at + _ABREAST]]
+        parts.append(alt.hconcat(*(_histogram(*one, theme) for one in line), spacing=36))
+        parts.append(alt.hconcat(*(_sequence(unit, data, theme) for _, unit, data in line), spacing=36))
+    return parts
 
 
 def _histogram(title: str, unit: str, data: npt.NDArray[np.float64], theme: Theme) -> Any:

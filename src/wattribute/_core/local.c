@@ -3,7 +3,6 @@
 
 #include "input.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -18,8 +17,13 @@ struct offsets {
 };
 
 /* The first piece that reaches raw, or the last one. */
-static const struct clock_piece *piece_at(const struct clock *clock, uint64_t raw)
+void clock_seek(struct clock *clock, uint64_t raw)
 {
+    if (!clock->count) { /* uncorrected, for ever */
+        clock->from = 0, clock->width = UINT64_MAX, clock->begin = 0, clock->slope = 0;
+        clock->constant = 0 - clock->shift;
+        return;
+    }
     uint64_t low = 0, high = clock->count - 1;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
@@ -28,36 +32,12 @@ static const struct clock_piece *piece_at(const struct clock *clock, uint64_t ra
         else
             low = middle + 1;
     }
-    return &clock->pieces[low];
-}
-
-/* llrint is unspecified, not undefined, where a hostile slope leaves 64 bits. */
-static int64_t drift_at(const struct clock_piece *piece, uint64_t raw)
-{
-    return llrint(piece->slope * (double)(int64_t)(raw - piece->begin));
-}
-
-void clock_seek(struct clock *clock, uint64_t raw)
-{
-    clock->from = raw;
-    clock->width = 0;
-    if (!clock->count) { /* uncorrected, for ever */
-        clock->from = 0, clock->width = UINT64_MAX, clock->correction = 0 - clock->shift;
-        return;
-    }
-    const struct clock_piece *piece = piece_at(clock, raw);
-    int last = piece == &clock->pieces[clock->count - 1];
-    int64_t drift = drift_at(piece, raw);
-    clock->correction = (uint64_t)piece->offset + (uint64_t)drift - clock->shift;
-    /* half a tick of drift further the correction may change; drift_at is monotonic, so its end tells for all between */
-    double way = piece->slope * (double)(int64_t)(raw - piece->begin) - (double)drift;
-    double ticks = (0.5 - (piece->slope < 0 ? -way : way)) * piece->inverse;
-    uint64_t width = ticks >= 1 ? (ticks < 1e15 ? (uint64_t)ticks : (uint64_t)1000000000000000) - 1 : 0;
-    uint64_t room = (last ? UINT64_MAX : piece->reach) - raw;
-    if (width > room)
-        width = room;
-    if (drift_at(piece, raw + width) == drift && (int64_t)(raw - piece->begin) <= (int64_t)(raw + width - piece->begin))
-        clock->width = width;
+    const struct clock_piece *piece = &clock->pieces[low];
+    clock->from = low ? piece[-1].reach + 1 : 0;
+    clock->width = (low + 1 == clock->count ? UINT64_MAX : piece->reach) - clock->from;
+    clock->begin = piece->begin;
+    clock->slope = piece->slope;
+    clock->constant = (uint64_t)piece->offset - clock->shift;
 }
 
 static int clock_make(struct clock *clock, const struct offsets *offsets)
@@ -75,7 +55,7 @@ static int clock_make(struct clock *clock, const struct offsets *offsets)
             reach = b->time;
         int64_t change = (int64_t)((uint64_t)b->offset - (uint64_t)a->offset);
         double slope = b->time > a->time ? (double)change / (double)(b->time - a->time) : 0;
-        clock->pieces[i] = (struct clock_piece){a->time, reach, a->offset, slope, slope ? 1 / fabs(slope) : 1e300};
+        clock->pieces[i] = (struct clock_piece){a->time, reach, a->offset, slope};
     }
     return WAT_OK;
 }

@@ -4,6 +4,8 @@
 
 #include "wattribute.h"
 
+#include <math.h>
+
 enum { REGION_MAP = 3, METRIC_MAP = 5, CONTEXT_MAP = 10, MAPS = 11 };
 
 /* Local → global ids. Dense: value[id]. Sparse: pairs, ascending by key. Ids without an entry are global already. */
@@ -17,15 +19,16 @@ struct id_map {
 struct clock_piece {
     uint64_t begin, reach; /* reach: the latest end of this piece and those before it */
     int64_t offset;
-    double slope, inverse; /* inverse: 1 / |slope| */
+    double slope;
 };
 
 struct clock {
     struct clock_piece *pieces;
     uint64_t count;
     uint64_t shift; /* subtracted from every time */
-    /* drift is slow, so the same correction holds for a while: for raw times from … from + width */
-    uint64_t from, width, correction;
+    /* the piece in use, for raw times from … from + width */
+    uint64_t from, width, begin, constant;
+    double slope;
 };
 
 struct local {
@@ -39,15 +42,16 @@ void local_close(struct local *local);
 
 uint32_t map_id(const struct id_map *map, uint32_t id);
 
-/* Find the correction at a raw time, and how long it holds. */
+/* Find the piece of a raw time. */
 void clock_seek(struct clock *clock, uint64_t raw);
 
-/* Corrected time of a raw one. */
+/* Corrected time of a raw one. llrint is unspecified, not undefined, where a hostile slope leaves 64 bits. */
 static inline int64_t clock_time(struct clock *clock, uint64_t raw)
 {
     if (__builtin_expect(raw - clock->from > clock->width, 0))
         clock_seek(clock, raw);
-    return (int64_t)(raw + clock->correction);
+    double drift = clock->slope * (double)(int64_t)(raw - clock->begin);
+    return (int64_t)(raw + clock->constant + (uint64_t)llrint(drift));
 }
 
 #endif

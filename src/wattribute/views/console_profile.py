@@ -104,7 +104,8 @@ def _tree(found: Attribution, device: Mapping[str, Any], top: int) -> Renderable
         for row in kept:
             text = Text(f"{si(row['total_j'], 'J'):>8}  {percent(row['total_j'], whole):>6}  ")
             text.append(clean(row["path"][-1]), style="bold")
-            text.append(f"  self {si(row['self_j'], 'J')}, {seconds(row['total_ns'] / 1e9)}", style="dim")
+            own = f"self {si(row['self_j'], 'J')}, " if row["self_ns"] else ""
+            text.append(f"  {own}{seconds(row['total_ns'] / 1e9)}", style="dim")
             grow(node.add(text), (*path, row["path"][-1]))
         if len(kept) < len(branches) and kept:
             rest = sum(row["total_j"] for row in branches[len(kept) :])

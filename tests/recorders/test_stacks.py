@@ -316,7 +316,7 @@ def test_cut_files_give_what_was_whole(tmp_path):
     (names,) = parts.glob("*.stacknames")
     samples = names.with_suffix(".samples")
     samples.write_bytes(samples.read_bytes()[:-7])
-    names.write_bytes(names.read_bytes()[:-5])
+    names.write_bytes(names.read_bytes() + b'{"stack": 99, "par')
     recording = joined(parts)
     assert seconds(recording)["busy"] > 0.1
     nested_right(recording.spans.spans(0))

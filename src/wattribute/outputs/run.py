@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,6 +77,8 @@ def _run(
     rank = ranks.of()
     told: dict[str, Any] = {"zone": zone} if zone else {}
     told["clock"] = clocks.stamp()  # by which ``merge`` joins the recordings of a job
+    if profiling is not None and command[:1] == [sys.executable]:
+        told["name"] = shlex.join(command[1:])  # the program: which Python ran it stands in "command"
     if rank is not None:
         told["rank"] = rank.as_dict()
     named: Sequence[str] | None = meters

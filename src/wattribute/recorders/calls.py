@@ -62,13 +62,13 @@ class Calls:
 
         def write(code: CodeType, flags: int) -> None:
             nonlocal memory, offset
-            key = id(code)
-            if key not in known:
+            frame = known.get(id(code))
+            if frame is None:
                 kept.append(code)
-                known[key] = -1 if code.co_filename.startswith(_OURS) else number(code)
-            if known[key] < 0:
+                frame = known[id(code)] = -1 if code.co_filename.startswith(_OURS) else number(code)
+            if frame < 0:
                 return
-            pack_into(memory, offset, monotonic_ns(), known[key] | flags, lane)
+            pack_into(memory, offset, monotonic_ns(), frame | flags, lane)
             offset += 16
             if offset == _PIECE:
                 memory, offset = self.piece(), 0
@@ -111,8 +111,10 @@ def _by_profile_function(calls: Calls, outer: FrameType | None) -> Callable[[], 
         def told(frame: FrameType, event: str, _: Any) -> None:
             if event == "call":
                 code = frame.f_code
-                again = code.co_flags & _SUSPENDS and frame.f_lasti != fresh.setdefault(id(code), frame.f_lasti)
-                write(code, RESUMED if again else 0)
+                if code.co_flags & _SUSPENDS and frame.f_lasti != fresh.setdefault(id(code), frame.f_lasti):
+                    write(code, RESUMED)
+                else:
+                    write(code, 0)
             elif event == "return":
                 write(frame.f_code, LEAVE)
 

@@ -26,6 +26,7 @@ from .calls import LEAVE, RESUMED
 from .stacks import MEMORY, NO_STACK
 
 CPU_TIME, CPU_LOAD, RESIDENT, GROWN = "cpu time", "cpu load", "memory resident", "memory grown"
+_HIDDEN = "<frozen importlib"  # as in tracebacks: an import is the work of the module that imports
 _SAMPLE = np.dtype([("time", "<i8"), ("value", "<i8"), ("lane", "<u4"), ("stack", "<u4")])
 _CALL = np.dtype([("time", "<i8"), ("frame", "<u4"), ("lane", "<u4")])
 Ints = npt.NDArray[np.int64]
@@ -135,7 +136,8 @@ class _Builder:
         self.end = max(self.end, end)
         frames = np.full(max(process.frames, default=0) + 1, -1, np.int32)
         for number, entry in process.frames.items():
-            frames[number] = self._frame(entry, "python", "function")
+            if not entry["file"].startswith(_HIDDEN):
+                frames[number] = self._frame(entry, "python", "function")
         regions = self.regions.get(process.pid)
         first = len(self.locations)
         for thread, lanes in _threads(process):
@@ -318,7 +320,7 @@ def _sampled(process: Process, samples: Any, frames: Any, offset: int, end: int)
     def chain(stack: int) -> list[int]:
         if stack not in chains:
             parent, frame = process.stacks[stack]
-            chains[stack] = [*chain(parent), frame]
+            chains[stack] = [*chain(parent), *([frame] if frames[frame] >= 0 else [])]
         return chains[stack]
 
     open_ = _Open()
@@ -342,6 +344,8 @@ def _called(times: Ints, events: Any, frames: Any, end: int) -> Spans:
     under_way: list[int] = []
     for at, event in zip(times.tolist(), events.tolist(), strict=True):
         frame = event & number
+        if frames[frame] < 0:
+            continue
         if not event & LEAVE:
             open_.push(at, int(frames[frame]), bool(event & RESUMED))
             under_way.append(frame)

@@ -99,3 +99,11 @@ def test_what_contains_what():
     assert sensors.contains("psys", "cpu")
     assert not sensors.contains("cpu", "dram")  # package excludes DRAM although powercap lists it below
     assert not sensors.contains("gpu", "gpu")
+
+
+def test_sums_are_made_without_what_contains_another_of_its_host():
+    node, package, other = ("a", "node", "node"), ("a", "package 0", "cpu"), ("b", "node", "node")
+    assert sensors.outer([node, package, other]) == [True, False, False]
+    board, die = ("a", "accel0", "gpu"), ("a", "GPU 0", "gpu")
+    assert sensors.outer([board, die, ("b", "accel0", "gpu")]) == [True, False, False]
+    assert sensors.outer([board, package]) == [False, False]

@@ -62,6 +62,11 @@ def save(recording: Recording, path: str | os.PathLike[str], threads: int = 2, p
 
     ``progress(done, whole)`` is called as locations are written.
     """
+    fill(recording, new_folder(path), threads, progress)
+
+
+def new_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder that is not there yet."""
     folder = Path(path)
     try:
         folder.mkdir(parents=True)
@@ -69,7 +74,7 @@ def save(recording: Recording, path: str | os.PathLike[str], threads: int = 2, p
         raise OutputError(f"{folder} exists already; choose another name or remove it") from None
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
-    fill(recording, folder, threads, progress)
+    return folder
 
 
 def fill(recording: Recording, folder: Path, threads: int = 2, progress: Any = None) -> None:

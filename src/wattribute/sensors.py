@@ -8,7 +8,8 @@ user said, the table below, what the file declares. A metric nobody knows stays 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -227,3 +228,17 @@ _PARTS = {
 def contains(outer: str, inner: str) -> bool:
     """Whether a device of kind ``outer`` includes the energy of one of kind ``inner`` on the same host."""
     return inner in _PARTS.get(outer, frozenset())
+
+
+def outer(devices: Sequence[tuple[Hashable, str, str]]) -> list[bool]:
+    """For each (host, name, kind): whether it contains another one of its host, so that sums are made without it."""
+    kinds: dict[Hashable, set[str]] = defaultdict(set)
+    for host, _, kind in devices:
+        kinds[host].add(kind)
+    dies = {host for host, name, _ in devices if name.startswith("GPU")}
+    return [
+        any(contains(kind, inner) for inner in kinds[host])
+        # Cray meters a board as accelN of which rocm_smi meters the dies
+        or (name.startswith("accel") and host in dies)
+        for host, name, kind in devices
+    ]

@@ -12,7 +12,7 @@ def test_examples_of_the_specification():
     assert pb.integer(1, 150) == b"\x08\x96\x01"  # the encoding guide's own first example
     assert pb.text(2, "testing") == b"\x12\x07testing"
     assert pb.message(3, pb.integer(1, 150)) == b"\x1a\x03\x08\x96\x01"
-    assert pb.double(5, 1.0) == b"\x29" + b"\x00" * 6 + b"\xf0\x3f"
+    assert pb.Columns(1).doubles(5, np.ones(1)).matrix().tobytes() == b"\x29" + b"\x00" * 6 + b"\xf0\x3f"
 
 
 def test_lone_surrogates_become_question_marks():

@@ -312,7 +312,8 @@ def test_a_sitecustomize_of_the_machine_still_runs(tmp_path):
 
 
 def test_cut_files_give_what_was_whole(tmp_path):
-    _, parts = files(tmp_path, BUSY + "busy(0.3)\n")
+    # the end of the names is that of the newest stack, which must not be the only one with busy in it
+    _, parts = files(tmp_path, BUSY + "def last():\n    busy(0.2)\n\nbusy(0.3)\nlast()\n")
     (names,) = parts.glob("*.stacknames")
     samples = names.with_suffix(".samples")
     samples.write_bytes(samples.read_bytes()[:-7])

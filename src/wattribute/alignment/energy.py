@@ -44,7 +44,6 @@ class Energy:
     bounded: bool
     latency_ticks: int = 0
     base: float = 0.0  # the first reading, in ``unit``
-    collapsed: bool = False
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -119,7 +118,6 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
         if len(times):
             tell("short", "one reading only, so no energy can be told from it")
         return Energy(**common | _nothing(), bounded=False, problems=tuple(told))
-    collapsed = False
     if signal.kind == "gauge":
         raw, cuts = _integrated(times, values, integrate, clock), np.zeros(len(times) - 1, bool)
     elif signal.kind == "delta":
@@ -127,7 +125,7 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     else:
         times, steps, cuts = _unwrapped(signal, times, values, tell)
         raw = np.concatenate([[0], np.cumsum(steps)])
-        times, raw, cuts, collapsed = _collapsed(signal, times, raw, cuts, tell)
+        times, raw, cuts = _collapsed(signal, times, raw, cuts, tell)
     curve = raw.astype(np.float64) * scale[0] / scale[1]
     curve -= curve[0]
     rises = np.diff(curve)
@@ -139,7 +137,6 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
         least=rises,
         most=rises,
         bounded=signal.kind != "gauge" and not signal.estimated and bool((rises >= 0).all()),
-        collapsed=collapsed,
         problems=tuple(told),
     )
 
@@ -232,10 +229,10 @@ def _width(signal: Signal, values: npt.NDArray[Any], steps: npt.NDArray[Any], at
 
 def _collapsed(
     signal: Signal, times: Ints, raw: npt.NDArray[Any], cuts: npt.NDArray[np.bool_], tell: Callable[[str, str], None]
-) -> tuple[Ints, npt.NDArray[Any], npt.NDArray[np.bool_], bool]:
+) -> tuple[Ints, npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """A stale counter's changes; any other counter as it is."""
     if not is_stale(signal, times, raw):
-        return times, raw, cuts, False
+        return times, raw, cuts
     changed = np.concatenate([[False], (np.diff(raw) != 0) & ~cuts])
     # a cut must stay visible: the first change after it opens a new piece
     piece = np.concatenate([[0], np.cumsum(cuts)])
@@ -243,7 +240,7 @@ def _collapsed(
     tell("stale", f"repeats its value between updates; {len(times)} readings were collapsed to {len(kept)} changes")
     gaps = np.diff(piece[kept]) > 0
     steps = np.where(gaps, 0, np.diff(raw[kept]))  # nor is what rose from the cut to that first change known
-    return times[kept], np.concatenate([[0], np.cumsum(steps)]), gaps, True
+    return times[kept], np.concatenate([[0], np.cumsum(steps)]), gaps
 
 
 def is_stale(signal: Signal, times: Ints, raw: npt.NDArray[Any]) -> bool:

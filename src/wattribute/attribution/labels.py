@@ -5,7 +5,7 @@ Codes follow ids, so that two processes of one name stay two; values are names, 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..alignment.sanity import mirrored
 from ..model import Paths, Recording
-from ..sensors import contains
+from ..sensors import outer
 from .join import Book, Plan
 
 Ints = npt.NDArray[np.int64]
@@ -190,7 +190,7 @@ def location_labels(recording: Recording) -> list[str]:
 def _distinct(names: Sequence[str], above: Sequence[str], ids: Sequence[int]) -> list[str]:
     repeats = Counter(names)
     longer = [
-        f"{outer}/{name}" if repeats[name] > 1 and outer else name for name, outer in zip(names, above, strict=True)
+        f"{owner}/{name}" if repeats[name] > 1 and owner else name for name, owner in zip(names, above, strict=True)
     ]
     still = Counter(longer)
     return [f"{name} #{id_}" if still[name] > 1 else name for name, id_ in zip(longer, ids, strict=True)]
@@ -205,17 +205,8 @@ def without_double_counting(recording: Recording, plan: Plan, long: dict[str, An
     """Rows that add up several devices leave out those that contain or repeat another one of the same host."""
     if "device" in plan.options.by or "signal" in plan.options.by:
         return long
-    kinds: dict[str, set[str]] = defaultdict(set)
-    for source in plan.sources:
-        kinds[source.device.host].add(source.device.kind)
-    dies = {source.device.host for source in plan.sources if source.device.name.startswith("GPU")}
-    again = {
-        row
-        for row, source in enumerate(plan.sources)
-        if any(contains(source.device.kind, kind) for kind in kinds[source.device.host])
-        # Cray meters a board as accelN of which rocm_smi meters the dies
-        or (source.device.name.startswith("accel") and source.device.host in dies)
-    }
+    devices = [source.device for source in plan.sources]
+    again = set(np.flatnonzero(outer([(device.host, device.name, device.kind) for device in devices])).tolist())
     # two cards may well draw the same; only what the same users are charged twice for is one thing metered twice
     counted = {source.row: source.users for row, source in enumerate(plan.sources) if row not in again}
     first = {check.signals[1]: check.signals[0] for check in mirrored(recording)}

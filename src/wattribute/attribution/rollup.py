@@ -28,12 +28,12 @@ def tables(
     parts = sorted((part for some in solved for part in some.parts), key=lambda part: (part.sources, part.location))
     parts.sort(key=lambda part: part.location)  # stable: by location, then by view
     books = sorted((book for some in solved for book in some.books), key=lambda book: book.source)
-    long, paths = _long(recording, plan, parts)
+    long, paths = _long(plan, parts)
     devices, problems = _devices(recording, plan, books, long)
     return devices, _rows(recording, plan, books, long, paths), problems
 
 
-def _long(recording: Recording, plan: Plan, parts: Sequence[Part]) -> tuple[dict[str, Any], Paths | None]:
+def _long(plan: Plan, parts: Sequence[Part]) -> tuple[dict[str, Any], Paths | None]:
     """One line per (location, device, row) that was ever entered, in location order."""
     lines: dict[str, list[Any]] = {name: [] for name in ("source", "location", "row", "slice", "begin", "end")}
     values: dict[str, list[Any]] = {name: [] for name in (*_COUNTED, "self", "total", *BOUNDS)}

@@ -78,7 +78,8 @@ def counted(recording: Recording) -> list[tuple[Device, Energy]]:
     """The devices whose energies add up to the recording's, each with its curve.
 
     Left out is what another device includes (a package's cores, all that is in a metered node; psys where packages are
-    metered), what mirrors another counter, and estimates beside measurements.
+    metered), what mirrors another counter, and estimates beside measurements. The whole is asked for here, so a node's
+    meter counts and its parts do not; sums per frame go the other way (:func:`~wattribute.sensors.outer`).
     """
     rows, _ = chosen(recording, checked())
     mirrors = {check.signals[1] for check in examine(recording) if check.kind == "mirrored"}

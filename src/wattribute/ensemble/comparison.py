@@ -10,7 +10,7 @@ from ..attribution.compare import IDLE, VALUES, Comparison, compare_tables
 from ..attribution.options import moment
 from ..errors import OptionError
 from ..model import Attribution, Problem
-from ..sensors import contains
+from ..sensors import outer
 from .paths import PathLike, parted
 from .result import EnsembleAttribution, key_list
 
@@ -119,12 +119,9 @@ def _inner(devices: pl.DataFrame) -> pl.DataFrame:
     """Without devices that contain another one of the same run and host, whose energy would count twice."""
     import polars as pl
 
-    seen = devices.select("run", "host", "kind").unique().rows()
-    outer = [
-        any(run == r and host == h and contains(kind, k) for r, h, k in seen)
-        for run, host, kind in devices.select("run", "host", "kind").rows()
-    ]
-    return devices.filter(~pl.Series(outer, dtype=pl.Boolean))
+    rows = devices.select("run", "host", "device", "kind").rows()
+    again = outer([((run, host), name, kind) for run, host, name, kind in rows])
+    return devices.filter(~pl.Series(again, dtype=pl.Boolean))
 
 
 def _keyed(side: EnsembleAttribution, keys: Sequence[str]) -> pl.DataFrame:

@@ -6,7 +6,6 @@ allows leading zeros), so every message has the same length and columns are fill
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,10 +29,6 @@ def varint(value: int) -> bytes:
 
 def integer(field: int, value: int) -> bytes:
     return varint(field << 3) + varint(value)
-
-
-def double(field: int, value: float) -> bytes:
-    return varint(field << 3 | 1) + struct.pack("<d", value)
 
 
 def message(field: int, body: bytes) -> bytes:

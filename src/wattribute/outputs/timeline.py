@@ -15,7 +15,7 @@ from .. import _core
 from ..attribution.join import DeviceCurves, masks
 from ..engines import user_curves
 from ..model import Attribution, Keys, Recording, Signal, Spans
-from ..sensors import contains
+from ..sensors import outer
 
 Floats = npt.NDArray[np.float64]
 
@@ -52,7 +52,8 @@ class Timeline:
     def summed(self, location: int, spans: Spans) -> tuple[str, Floats, Floats]:
         """Devices, self and total joules of each span, over the location's devices (none twice, one view)."""
         mine = [f for f in self._curves if location in f.split.curves and f.energy.unit == "J"]
-        mine = [f for f in mine if f.source.of == mine[0].source.of and not _holds_another(f, mine)]
+        again = outer([(f.source.device.host, f.source.device.name, f.source.device.kind) for f in mine])
+        mine = [f for f, out in zip(mine, again, strict=True) if f.source.of == mine[0].source.of and not out]
         both = np.zeros((2, len(spans))) if mine else np.full((2, len(spans)), np.nan)
         for found in mine:
             values = _per_span(self.recording, found, location, spans)
@@ -71,12 +72,6 @@ class Timeline:
             tracks.extend(_rise_and_rate(found, _label(self.recording, signal), self.recording.clock.ticks_per_s))
         gauges = [signal for signal in self.recording.signals if signal.kind == "gauge" and len(signal)]
         return tracks + [_gauge(self.recording, signal) for signal in gauges]
-
-
-def _holds_another(found: DeviceCurves, others: list[DeviceCurves]) -> bool:
-    """Whether a device's energy includes that of another one here, so that a sum would count it twice."""
-    device = found.source.device
-    return any(device.host == o.source.device.host and contains(device.kind, o.source.device.kind) for o in others)
 
 
 def _per_span(recording: Recording, found: DeviceCurves, location: int, spans: Spans) -> dict[str, Floats]:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..archive import new_folder
 from ..attribution.compare import Comparison
 from ..ensemble import Ensemble, compare
-from ..errors import NoDataError, OptionError, OutputError
+from ..errors import NoDataError, OptionError
 from ..model import Problem
 from ..recorders.command import run_child
 from .run import Run, run
@@ -63,7 +64,8 @@ def versus(
     if repeat < 1 or warm_ups < 0 or rest_s < 0:
         raise OptionError(f"repeat {repeat}, warm-ups {warm_ups}, rest {rest_s:g} s: choose at least 1, 0 and 0")
     commands = {"a": list(first), "b": list(second)}
-    folder = _new_folder(output)
+    default = f"wattribute-compare-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = new_folder(default if output is None else output)
     for _ in range(warm_ups):
         for name, command in commands.items():
             ended = run_child(command)
@@ -105,14 +107,3 @@ def _ended(runs: dict[str, Run], folder: Path, by: str, confidence: float) -> Ve
     except NoDataError as error:
         return Versus(None, runs, folder, code, (*told, str(error)))
     return Versus(replace(found, problems=(*problems, *found.problems)), runs, folder, code, trouble)
-
-
-def _new_folder(output: str | os.PathLike[str] | None) -> Path:
-    folder = Path(output) if output is not None else Path(f"wattribute-compare-{time.strftime('%Y%m%d-%H%M%S')}")
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        raise OutputError(f"{folder} exists already; choose another name or remove it") from None
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
-    return folder

@@ -116,7 +116,7 @@ class _Builder:
         row = len(self.processes)
         rank = ranks.of(header.get("environment", {}))
         name = f"rank {rank.rank}" if rank else f"{Path(header.get('program', '?')).name} [{header.get('pid')}]"
-        self.processes.append((header.get("pid", 0), name, "process", self._node(header.get("host", "")), -1))
+        self.processes.append((header.get("pid", 0), name, "process", node_of(self.nodes, header.get("host", "")), -1))
         frames = {number: self._frame(entry) for number, entry in process.frames.items()}
         unknown = self._frame({"name": "?"}) if len(frames) == 0 else next(iter(frames.values()))
         for lane in np.unique(process.rows["lane"]):
@@ -129,13 +129,6 @@ class _Builder:
             self.locations.append((row << 32 | int(lane), name, "cpu", row, 2 * len(rows)))
             offset = self.base.clock.offset_ticks
             self.spans[location] = nest(rows["start"] - offset, ends - offset, which, (rows["frame"] & RESUMED) != 0)
-
-    def _node(self, host: str) -> int:
-        for i, row in enumerate(self.nodes):
-            if row[1] == host:
-                return i
-        self.nodes.append((len(self.nodes), host, "node", -1, {}))
-        return len(self.nodes) - 1
 
     def _frame(self, entry: dict[str, Any]) -> int:
         row = (entry["name"], "user", "region", entry.get("file", ""), entry.get("line", 0))
@@ -160,6 +153,15 @@ class _Builder:
             spans=SpanTable(self.spans),
             noticed=(*base.noticed, *more),
         )
+
+
+def node_of(nodes: list[tuple[Any, ...]], host: str) -> int:
+    """The row of a host among the rows of nodes; added if it is new."""
+    for i, row in enumerate(nodes):
+        if row[1] == host:
+            return i
+    nodes.append((len(nodes), host, "node", -1, {}))
+    return len(nodes) - 1
 
 
 def nest(

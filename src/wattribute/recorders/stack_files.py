@@ -128,7 +128,8 @@ class _Builder:
         header, row = process.header, len(self.processes)
         rank = ranks.of(header.get("environment", {}))
         name = f"rank {rank.rank}" if rank else f"{Path(header.get('program') or 'python').name} [{process.pid}]"
-        self.processes.append((process.pid, name, "process", self._node(header.get("host", "")), -1))
+        node = region_files.node_of(self.nodes, header.get("host", ""))
+        self.processes.append((process.pid, name, "process", node, -1))
         self.problems += [Problem("stacks", f"process {process.pid}: {text}") for text in process.problems]
         end = process.last_ns() - self.offset
         if process.pid == self.run_pid and self.run_end is not None and not _said_end(process):
@@ -195,13 +196,6 @@ class _Builder:
             np.concatenate([spans.frame, np.array(frames, np.int32)])[order],
             np.concatenate([spans.resumed, (rows["frame"] & marked.RESUMED) != 0])[order],
         )
-
-    def _node(self, host: str) -> int:
-        for i, row in enumerate(self.nodes):
-            if row[1] == host:
-                return i
-        self.nodes.append((len(self.nodes), host, "node", -1, {}))
-        return len(self.nodes) - 1
 
     def _frame(self, entry: dict[str, Any], paradigm: str, role: str) -> int:
         row = (entry["name"], paradigm, role, entry.get("file", ""), entry.get("line", 0))

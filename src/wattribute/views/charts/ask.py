@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..._core.reference import evaluate
 from ...errors import NoDataError, OptionError
 from ...model import Attribution, Curve, Recording, Spans
-from ...sensors import contains
+from ...sensors import outer
 from .. import names
 from ..kinds import kind, kinds
 from ..numbers import percent, si
@@ -83,11 +83,8 @@ def has_stacks(recording: Recording) -> bool:
 def summed(attribution: Attribution) -> list[dict[str, Any]]:
     """The devices whose energies may be added up: those that contain another of the same host are left out."""
     devices = attribution.devices.to_dicts()
-    return [
-        a
-        for a in devices
-        if not any(a["host"] == b["host"] and contains(a.get("kind", ""), b.get("kind", "")) for b in devices)
-    ]
+    again = outer([(device["host"], device["device"], device.get("kind", "")) for device in devices])
+    return [device for device, left_out in zip(devices, again, strict=True) if not left_out]
 
 
 def total(attribution: Attribution, column: str) -> float:

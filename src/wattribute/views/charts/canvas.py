@@ -101,7 +101,7 @@ def hover(rows: Rows, **titles: str) -> list[Any]:
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items() if name in present]
 
 
-def legend(kinds: Iterable[str], theme: Theme, width: float = WIDTH) -> Any:
+def legend(kinds: Iterable[str], theme: Theme) -> Any:
     """Squares with the names of the kinds that occur, in their order, in one row."""
     alt = altair()
     present = set(kinds)
@@ -112,8 +112,8 @@ def legend(kinds: Iterable[str], theme: Theme, width: float = WIDTH) -> Any:
             ground = theme.idle if kind == "idle" else colour(kind)
             rows.append({"x": at, "label_x": at + 14, "title": title, "ground": ground})
             at += 14 + pixels(title) + 18
-    x = {"scale": alt.Scale(domain=[0, width], nice=False), "axis": None}
-    base = layer(rows, width=width, height=14)
+    x = {"scale": alt.Scale(domain=[0, WIDTH], nice=False), "axis": None}
+    base = layer(rows, width=WIDTH, height=14)
     squares = base.mark_square(size=90, opacity=1).encode(
         x=alt.X("x:Q", **x), y=alt.value(7), color=fixed("ground"), tooltip=alt.value(None)
     )
@@ -123,7 +123,7 @@ def legend(kinds: Iterable[str], theme: Theme, width: float = WIDTH) -> Any:
     return squares + texts
 
 
-def scale_legend(title: str, most: float, unit: str, theme: Theme, width: float = WIDTH) -> Any:
+def scale_legend(title: str, most: float, unit: str, theme: Theme) -> Any:
     """The sequential scale from 0 to ``most`` as steps: a gradient does not survive being put into a PDF page."""
     alt = altair()
     steps, long, left = 40, 200.0, pixels(title) + 10
@@ -136,8 +136,8 @@ def scale_legend(title: str, most: float, unit: str, theme: Theme, width: float 
         for i in range(steps)
     ]
     words: Rows = [{"x": left + long * part, "text": si(most * part, unit)} for part in (0.0, 0.5, 1.0)]
-    x = {"scale": alt.Scale(domain=[0, width], nice=False), "axis": None}
-    boxes = layer(rows, width=width, height=26).mark_rect().encode(
+    x = {"scale": alt.Scale(domain=[0, WIDTH], nice=False), "axis": None}
+    boxes = layer(rows, width=WIDTH, height=26).mark_rect().encode(
         x=alt.X("x:Q", **x), x2="x2:Q", y=alt.value(0), y2=alt.value(10), color=fixed("ground")
     )  # fmt: skip
     texts = layer(words).mark_text(baseline="top", color=theme.muted).encode(
@@ -160,14 +160,14 @@ def wrap(text: str, width: float = WIDTH, size: int = SIZE) -> list[str]:
     return lines
 
 
-def note(sentences: Sequence[str], theme: Theme, width: float = WIDTH) -> Any:
+def note(sentences: Sequence[str], theme: Theme) -> Any:
     """The caption under a chart: idle, coverage, what was merged, problems."""
-    lines = [line for sentence in sentences for line in wrap(sentence, width)]
+    lines = [line for sentence in sentences for line in wrap(sentence)]
     rows: Rows = [{"line": line, "y": i} for i, line in enumerate(lines)]
     alt = altair()
     height = 15 * len(lines)
     return (
-        layer(rows, width=width, height=height)
+        layer(rows, width=WIDTH, height=height)
         .mark_text(align="left", baseline="top", color=theme.muted)
         .encode(
             x=alt.value(0),

@@ -82,7 +82,7 @@ def heatmap(table: Table, theme: Theme, value: str = "energy") -> list[Any]:
     labels = list(names.labels(table.frames, 44).values())
     cell = max(9.0, min(110.0, (WIDTH - 330) / max(1, len(table.processes))))
     width, height = cell * len(table.processes), ROW * len(table.frames)
-    rows = _cells(table, labels, value, theme, cell)
+    rows = _cells(table, value, theme, cell)
     y = alt.Y("row:O", sort=None, title=None, axis=alt.Axis(labelExpr=lookup(labels), minExtent=40))
     x = alt.X("column:O", sort=None, title=None, axis=alt.Axis(**_process_axis(table.processes, cell)))
     boxes = layer(rows, width=width, height=height).mark_rect().encode(
@@ -99,7 +99,7 @@ def heatmap(table: Table, theme: Theme, value: str = "energy") -> list[Any]:
     return [tops, alt.hconcat(boxes + texts, sides, spacing=8), scale]
 
 
-def _cells(table: Table, labels: list[str], value: str, theme: Theme, cell: float) -> Rows:
+def _cells(table: Table, value: str, theme: Theme, cell: float) -> Rows:
     shown = table.energy_j if value == "energy" else table.power_w
     most, whole = float(shown.max(initial=0.0)), float(table.energy_j.sum())
     rows: Rows = []

@@ -20,7 +20,7 @@ from ...attribution.select import chosen, keep
 from ...engines import user_curves
 from ...errors import NoDataError
 from ...model import Attribution, Curve, Intervals, Recording
-from ...sensors import contains
+from ...sensors import outer
 
 Energies = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -76,12 +76,9 @@ class Metered:
 
 def addable(books: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The books that may be added up: no device twice, and none that contains others of its host."""
-    first = {(book["host"], book["device"]): book for book in reversed(books)}.values()
-    return [
-        book
-        for book in reversed(first)
-        if not any(other["host"] == book["host"] and contains(book["kind"], other["kind"]) for other in first)
-    ]
+    first = list({(book["host"], book["device"]): book for book in reversed(books)}.values())[::-1]
+    again = outer([(book["host"], book["device"], book["kind"]) for book in first])
+    return [book for book, left_out in zip(first, again, strict=True) if not left_out]
 
 
 def bounds(use: Use, start: int, end: int) -> tuple[float, float] | None:

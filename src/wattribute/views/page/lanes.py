@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ... import _core
 from ..._core import tiles
-from ...model import Curve, Fold, Intervals, Keys, Problem, Spans, SpanSource, SpanTable
+from ...attribution.clip import Clipped
+from ...model import Spans, SpanTable
 
 STRIDE = 4096  # every so many spans the start is kept in memory
 FINEST = 16  # at most 2^16 bins: finer bins weigh as much as the spans themselves
@@ -224,32 +224,17 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(Clipped):
     """A recording's spans inside [begin, end), read from its lanes on disk: a span source for attribution.
 
     So a brushed range costs what the range holds, not what the recording holds.
     """
 
-    inner: SpanSource
-    lanes: Mapping[int, Lane]
-    begin: int
-    end: int
-
-    def locations(self) -> Sequence[int]:
-        return self.inner.locations()
+    lanes: Mapping[int, Lane] = field(default_factory=dict)
 
     def spans(self, location: int) -> Spans:
         lane = self.lanes.get(location)
         return _EMPTY if lane is None else lane.piece(*lane.between(self.begin, self.end))[0]
-
-    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
-        return Intervals(*_core.busy(self.spans(location), keep))
-
-    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
-        return Fold.of(_core.fold(self.spans(location), curves, keys))
-
-    def problems(self) -> Sequence[Problem]:
-        return self.inner.problems()
 
 
 def exact(lane: Lane, a: int, b: int) -> Any:

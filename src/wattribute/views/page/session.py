@@ -234,7 +234,7 @@ class Session:
         recording, asked = self.recording(), {**self.options, **self._running, "by": by, **more}
         if range_ is not None:
             per_s = recording.clock.ticks_per_s
-            recording = replace(recording, spans=Window(recording.spans, self.tiles.lanes, *range_))
+            recording = replace(recording, spans=Window(recording.spans, *range_, self.tiles.lanes))
             asked |= {"begin": range_[0] / per_s, "end": range_[1] / per_s}
         found = attribute(recording, **asked)
         if "measured_j" not in found.devices.columns:

@@ -18,6 +18,7 @@ from ..alignment.energy import Energy, energy
 from ..alignment.overrides import Override
 from ..alignment.topology import Topology
 from ..model import Fold, Intervals, Problem, Recording
+from ..model.spans import BOUNDS
 from . import load as loads
 from . import shares, slices, statistics
 from .keys import FrameKeys, frame_keys
@@ -171,8 +172,7 @@ def _part(
 def _first(fold: Fold, curves: int) -> Fold:
     """A fold without the curves behind the first few."""
     names = ("self_covered", "total_covered", "self_value", "total_value")
-    bounds = ("self_low", "self_high", "total_low", "total_high")
-    cut = {name: getattr(fold, name)[:curves] for name in (*names, *bounds) if getattr(fold, name) is not None}
+    cut = {name: getattr(fold, name)[:curves] for name in (*names, *BOUNDS) if getattr(fold, name) is not None}
     return replace(fold, **cut)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ..errors import NoDataError
 from ..model import Paths, Problem, Recording
+from ..model.spans import BOUNDS
 from . import labels
 from .join import Book, Part, Plan, Solved
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 Ints = npt.NDArray[np.int64]
-BOUNDS = ("self_low", "self_high", "total_low", "total_high")
 _COUNTED = ("calls", "self_ticks", "total_ticks", "self_covered", "total_covered")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..model import Keys, Recording
+from ..model.spans import BOUNDS
 from . import labels, statistics
 from .join import DeviceCurves, Plan, curves, masks
 from .shares import alone
@@ -61,7 +62,7 @@ def _table(recording: Recording, plan: Plan, found: DeviceCurves, location: int,
         f"self_{unit}": fold["self_value"][0],
         f"total_{unit}": fold["total_value"][0],
     }
-    for name in ("self_low", "self_high", "total_low", "total_high"):
+    for name in BOUNDS:
         bound = np.full(len(kept), np.nan) if fold[name] is None else fold[name][0]
         columns[f"{name}_{unit}"] = pl.Series(bound, dtype=pl.Float64, nan_to_null=True)
     columns |= {

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .._core import reference
 from ..alignment.energy import Energy
 from ..model import Clock, Curve, Fold, Keys, Paths
+from ..model.spans import BOUNDS
 from .options import Options
 
 Ints = npt.NDArray[np.int64]
@@ -80,7 +81,7 @@ def cut(spans: Any, curves: Sequence[Curve], edges: Sequence[Edges], keys: Keys)
             columns[name][here] = found[name]
         for name in ("self_covered", "total_covered", "self_value", "total_value"):
             columns[name][c, here] = found[name]
-    columns |= dict.fromkeys(("self_low", "self_high", "total_low", "total_high"))
+    columns |= dict.fromkeys(BOUNDS)
     fold = Fold(**columns, paths=paths)
     named = (
         list(column) for column in zip(*((f["number"], f["row"], f["begin"], f["end"]) for f in folds), strict=True)

@@ -84,6 +84,9 @@ class Keys:
     by_path: bool = False
 
 
+BOUNDS = ("self_low", "self_high", "total_low", "total_high")  # of a Fold: None where a curve has no bounds
+
+
 @dataclass(frozen=True)
 class Fold:
     """One location rolled up. Columns have a value per row; those in joules and ``covered`` one per (curve, row)."""

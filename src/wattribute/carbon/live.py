@@ -24,12 +24,12 @@ _GB_MOST, _MAPS_MOST = timedelta(days=13), timedelta(days=9)  # the servers refu
 
 
 def gb(web: Web, zone: str, start_ns: int, end_ns: int) -> list[Step]:
-    """Half-hourly intensities of a region of Great Britain (``zone`` is "GB" or "GB-1" … "GB-17")."""
+    """Half-hourly intensities of a zone of Great Britain (``zone`` is "GB" or "GB-1" … "GB-17")."""
     base = os.environ.get("WATTRIBUTE_GB_URL", GB_URL).rstrip("/")
-    region = "18" if zone == "GB" else zone[3:]
+    number = "18" if zone == "GB" else zone[3:]
     steps: list[Step] = []
     for low, high in _windows(start_ns, end_ns, _HALF_HOUR_NS, _GB_MOST):
-        url = f"{base}/regional/intensity/{low:%Y-%m-%dT%H:%MZ}/{high:%Y-%m-%dT%H:%MZ}/regionid/{region}"
+        url = f"{base}/regional/intensity/{low:%Y-%m-%dT%H:%MZ}/{high:%Y-%m-%dT%H:%MZ}/regionid/{number}"
         steps += _understood(_gb_steps, web.json(url))
     return steps
 

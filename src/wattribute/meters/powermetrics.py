@@ -1,4 +1,4 @@
-"""Apple: the program ``powermetrics``, whose text or plist output is parsed as it comes. It never asks for a password.
+"""Apple: the program ``powermetrics``, whose plist output is parsed as it comes. It never asks for a password.
 
 powermetrics needs root: we run it directly when we are root, else through ``sudo -n``, which fails instead of asking.
 Each sample is a mean over the time since the last one, so it stands as a gauge at the middle of that time. "Combined
@@ -50,7 +50,7 @@ class Sample(dict[str, int]):
 
 
 def parse_text(text: str) -> list[Sample]:
-    """Every sample in a piece of text output."""
+    """Every sample in text output, as people keep it; the meter itself asks for plist."""
     samples: list[Sample] = []
     for line in text.splitlines():
         line = line.strip()

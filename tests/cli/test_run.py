@@ -85,6 +85,7 @@ def test_an_existing_folder_is_never_touched_and_nothing_runs(tmp_path):
         (["--format", "jsn", "--", "true"], "did you mean 'json'"),
         (["--zone", "Frnace", "--", "true"], "zone"),
         (["--repeat", "0", "--", "true"], "at least 1"),
+        (["--fail-above", "5%", "--", "true"], "needs --compare"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(tmp_path, arguments, words):
@@ -119,7 +120,9 @@ def test_repeats_give_a_table_with_an_interval(tmp_path):
     done = run(tmp_path, "-o", "x.watt", "--repeat", 2, "--cooldown", 0.01, "--", "true")
     assert done.returncode == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x-1.watt", "x-2.watt"]
-    assert "mean ± 95 %" in done.stderr
+    _, *rows = done.stderr.splitlines()
+    assert [row.count("est.") for row in rows] == [3, 3, 1]  # no sensor here: energy, mean and CO2e; all of the means
+    assert "mean ± 95 %, est." in rows[-1]
 
 
 def test_two_hundred_short_lived_children(tmp_path):

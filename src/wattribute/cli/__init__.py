@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -63,13 +65,31 @@ def wattribute() -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is one line on stderr and exit code 1."""
+    _prepare_streams()
     try:
-        if sys.argv[1:2] == ["run"]:
-            _run_quickly(sys.argv[2:])
-        app()
+        try:
+            if sys.argv[1:2] == ["run"]:
+                _run_quickly(sys.argv[2:])
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a full disk can still be told in a line
     except WattributeError as error:
         print(f"wattribute: {error}", file=sys.stderr)
         sys.exit(1)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in stdout's buffer would fail again at exit
+        if not isinstance(error, BrokenPipeError):
+            print(f"wattribute: {error.filename or 'cannot write'}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _prepare_streams() -> None:
+    """Closed streams lead nowhere instead of being None, and a terminal that lacks a letter shows a ``?``."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the command still gets it closed: Python's files are not inherited
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        with contextlib.suppress(AttributeError):  # not a text file of Python's own: somebody's replacement
+            getattr(sys, name).reconfigure(errors="replace")
 
 
 def _run_quickly(arguments: list[str]) -> None:

@@ -53,6 +53,8 @@ def command(
         options = {"meters": specs, "interval_s": interval, "scope": scope, "zone": zone, "intensity": intensity}
         turns = {"repeat": repeat if repeat > 1 else None, "warm_ups": warm_ups, "rest_s": cooldown or None}
         raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
+    if fail_above is not None:
+        raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:
         target = numbered(output, number, repeat)
@@ -70,7 +72,8 @@ def command(
             print(f"wattribute: {line}", file=sys.stderr)
         if done[-1].exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same
             break
-    _report(done, quiet, format)
+    with contextlib.suppress(OSError, SystemExit):  # nobody reads stderr (Rich exits then); the exit code counts
+        _report(done, quiet, format)
     raise typer.Exit(next((r.exit_code for r in done if r.exit_code), 0))
 
 

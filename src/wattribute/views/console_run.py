@@ -97,13 +97,14 @@ def repeats_screen(told: Mapping[str, Any]) -> RenderableType:
         mark = " est." if run["estimated"] else ""
         table.add_row(
             str(number), seconds(run["duration_s"]), si(run["energy_j"], "J") + mark, si(run["mean_w"], "W") + mark,
-            si(run["co2e_g"], "g"), str(run["exit_code"]),
+            si(run["co2e_g"], "g") + mark, str(run["exit_code"]),
         )  # fmt: skip
     statistics = told["statistics"]
     units = {"duration_s": "s", "energy_j": "J", "mean_w": "W", "co2e_g": "g"}
     cells = [_interval(statistics[key], unit) if key in statistics else "–" for key, unit in units.items()]
+    mark = ", est." if any(run["estimated"] for run in told["runs"]) else ""
     table.add_section()
-    table.add_row("mean ± 95 %", *cells, "", style="bold")
+    table.add_row(f"mean ± 95 %{mark}", *cells, "", style="bold")
     return table
 
 

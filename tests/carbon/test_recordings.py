@@ -222,3 +222,16 @@ def test_a_real_trace_at_a_given_hour(shared, grid_table, offline):
     whole = emissions(trace, intensity=grid_table, start="2024-09-04T14:10Z", outside=offline)
     assert whole.energy_j == pytest.approx(sum(energy.measured for _, energy in counted(trace)), rel=1e-12)
     assert whole.co2e_g == pytest.approx(whole.energy_j / 3.6e6 * 100)
+
+
+@pytest.mark.parametrize("estimated", [False, True])
+def test_estimated_energy_and_its_grams_say_so(tmp_path, monkeypatch, capsys, estimated):
+    signals = (replace(recording().signals[0], estimated=estimated),)
+    save(recording(signals=signals, devices=(Device("package 0", "cpu", "n0"),)), tmp_path / "x.watt")
+    monkeypatch.setattr(sys, "argv", ["wattribute", "carbon", str(tmp_path / "x.watt"), "--zone", "FR", "--price", "1"])
+    with pytest.raises(SystemExit):
+        main()
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert {name: "estimated" in lines[name] for name in ("energy", "CO2e", "cost")} == dict.fromkeys(
+        ("energy", "CO2e", "cost"), estimated
+    )

@@ -108,6 +108,16 @@ def test_hostile_names_stay_text(wattribute, tmp_path, monkeypatch):
     assert document["rows"][0]["frame"] == evil[0]
 
 
+def test_an_estimate_is_marked_over_its_rows_too(wattribute, tmp_path):
+    from tests.recordings import small
+
+    model = replace(small().signals[0], stale=False, wraps_at=None, latency_s=None, estimated=True)
+    save(replace(small(), signals=(model,)), tmp_path / "x.watt")
+    out, _ = wattribute(tmp_path / "x.watt", "--of", "host")
+    (title,) = [line for line in out.splitlines() if line.endswith("of host")]
+    assert title.startswith(f"{model.device} estimated  ")
+
+
 def test_files_are_written_whole(wattribute, simple, tmp_path):
     wattribute(simple, "--of", "host", "--format", "parquet", "-o", tmp_path / "rows.parquet")
     rows = pl.read_parquet(tmp_path / "rows.parquet")

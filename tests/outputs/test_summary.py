@@ -233,3 +233,15 @@ def test_repeats_keep_every_run():
     assert told["repeats"] == 2
     assert told["statistics"]["energy_j"]["mean"] == pytest.approx(200)
     assert len(told["runs"]) == 2
+
+
+def test_the_peak_is_of_what_was_seen_as_the_mean_is():
+    counter = signal("GPU 0", "energy", [1, 1.02, 1.04], [0, 2, 4])
+    # 100 W in 0.04 s of a run of 0.05 s: 4 J over all of it would be a peak of 80 W, below the mean
+    (row,) = summarise(recording([device("GPU 0", "gpu")], [counter], end_s=1.05), carbon=False)["devices"]
+    assert (row["mean_w"], row["peak_w"]) == (pytest.approx(100), pytest.approx(100))
+
+
+def test_grams_of_estimated_joules_are_estimated():
+    counter = signal("CPU", "energy", *STEADY, estimated=True, gain_error=0.5)
+    assert summarise(recording([device("CPU", "cpu")], [counter]))["carbon"]["estimated"] is True

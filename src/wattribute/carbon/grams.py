@@ -91,6 +91,7 @@ class Emissions:
     currency: str = ""
     embodied_g: float | None = None
     water_l: float | None = None
+    estimated: bool = False  # the energy, or a part of it, comes from a model
 
     @property
     def total_g(self) -> float:

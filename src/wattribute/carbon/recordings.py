@@ -50,7 +50,8 @@ def emissions(
     recording = energy.recording if isinstance(energy, Attribution) else energy
     times_ns, joules = curve(recording)
     epoch_ns = recording.clock.epoch_ns if start is None else _moment(start)
-    return of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
+    found = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
+    return replace(found, estimated=any(part.signal.estimated for _, part in counted(recording)))
 
 
 def _moment(start: str | int) -> int:

@@ -193,6 +193,7 @@ def _peak_w(recording: Recording, part: _Part, begin: int, end: int) -> float | 
             if len(inside):
                 return float(inside.max() * signal.scale) * part.share
     assert part.curve is not None
+    begin, end = max(begin, int(part.curve.times[0])), min(end, int(part.curve.times[-1]))  # as the mean: what was seen
     step = max(1, min(recording.clock.ticks(PEAK_S), end - begin))
     grid = np.append(np.arange(begin, end - step + 1, step), end)
     seconds = np.diff(grid) / recording.clock.ticks_per_s
@@ -262,7 +263,7 @@ def _carbon(
     joules = sum(part.share * part.curve.at(ticks) for part in parts if part.curve is not None)
     epoch_ns = (recording.clock.epoch_ns or 0) + ticks
     found = emissions((epoch_ns, joules), zone=zone, intensity=intensity)
-    told = found.as_dict()
+    told = found.as_dict() | {"estimated": any(part.curve.signal.estimated for part in parts if part.curve)}
     told.pop("slices")
     return {"co2e_g": found.co2e_g, "carbon": told}
 

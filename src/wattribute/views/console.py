@@ -61,8 +61,9 @@ def attribution_tables(found: Attribution, top: int | None = None, width: int = 
         if len(same):
             run = f"{clean(device['run'])}  " if "run" in device else ""
             title = Text.assemble(
-                run, (clean(device["device"]), "bold"), f"  {clean(device['host'])}  of {device['of']}"
-            )
+                run, (clean(device["device"]), "bold"), " estimated" if device["estimated"] else "",
+                f"  {clean(device['host'])}  of {device['of']}",
+            )  # fmt: skip
             parts += [Text(), title, _rows(found, same, unit, top, device[f"measured_{unit}"], width)]
     return Group(*parts)
 

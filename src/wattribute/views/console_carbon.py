@@ -45,8 +45,9 @@ def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
     spread = ""
     if result.low_g is not None and result.high_g is not None:
         spread = f" ({si(result.low_g, 'g')} … {si(result.high_g, 'g')} for 90 % of countries)"
-    yield "energy", f"{si(result.energy_j, 'J')} in {seconds(result.duration_s)}"
-    yield "CO2e", si(result.co2e_g, "g") + spread
+    mark = " estimated" if result.estimated else ""
+    yield "energy", f"{si(result.energy_j, 'J')}{mark} in {seconds(result.duration_s)}"
+    yield "CO2e", si(result.co2e_g, "g") + spread + mark
     yield "intensity", f"{result.g_per_kwh:.4g} g/kWh" + (f" × PUE {result.pue:g}" if result.pue != 1 else "")
     zone = result.name + (f" ({result.zone})" if result.zone else "")
     yield "zone", zone + (": assumed, name yours with --zone" if result.assumed else "")
@@ -56,9 +57,9 @@ def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
     if result.embodied_g is not None:
         yield "embodied", f"{si(result.embodied_g, 'g')}; with it {si(result.total_g, 'g')}"
     if result.cost is not None:
-        yield "cost", f"{result.cost:.4g} {result.currency}".rstrip()
+        yield "cost", f"{result.cost:.4g} {result.currency}".rstrip() + mark
     if result.water_l is not None:
-        yield "water", si(result.water_l, "l")
+        yield "water", si(result.water_l, "l") + mark
     if len(result.slices) > 1:
         low, high = (f(part.g_per_kwh for part in result.slices) for f in (min, max))
         yield "slices", f"{len(result.slices)}, {low:g} … {high:g} g/kWh"

@@ -148,7 +148,6 @@ def test_files_are_written_whole(wattribute, simple, tmp_path):
         (["--share", "evn"], "did you mean 'even'"),
         (["--share", "load"], "--load RE"),
         (["--integrate", "stepp"], "did you mean 'step'"),
-        (["--engine", "loca"], "did you mean 'local'"),
         (["--map", "energy"], "SIGNAL_RE -> NAME"),
         (["--map", "energy_count -> HIP Contxt 0"], "did you mean 'HIP Context 0'"),
         (["--topology", "{tmp}/none.toml"], "No such file"),

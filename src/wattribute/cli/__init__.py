@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -62,13 +65,21 @@ def wattribute() -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and exit code 1."""
+    """Run the command line; an error of ours is one line on stderr and exit code 1, and so is a full disk."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")  # a bar or a name that the locale cannot spell must not end a command
     try:
         if sys.argv[1:2] == ["run"]:
             _run_quickly(sys.argv[2:])
         app()
     except WattributeError as error:
         print(f"wattribute: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(f"wattribute: the output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries, and complains, once more as it ends
         sys.exit(1)
 
 

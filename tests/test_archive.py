@@ -84,6 +84,14 @@ def test_a_killed_writer_leaves_a_partial_archive_that_still_loads(tmp_path):
     assert any("nodes.parquet: is missing" in m for m in messages)
 
 
+@pytest.mark.parametrize("table", ["frames", "processes", "locations"])
+def test_a_writer_stopped_before_the_tables_leaves_one_line(tmp_path, table):
+    archive.save(small(), tmp_path / "a.watt")
+    (tmp_path / "a.watt" / f"{table}.parquet").unlink()
+    with pytest.raises(errors.FormatError, match=rf"{table}.parquet: is missing.*make it again"):
+        read(tmp_path / "a.watt")
+
+
 def test_a_full_disk_is_said_and_leaves_a_partial_archive(tmp_path):
     many = spans([(i, i + 1, 0, -1) for i in np.random.default_rng(1).integers(0, 2**40, 100_000)])
     recording = dataclasses.replace(small(), spans=SpanTable({0: many}))

@@ -8,7 +8,8 @@
     X.watt/spans/<location>.parquet                     location, start, end, frame, parent, depth, resumed
 
 ``save`` writes the JSON first with state "partial" and replaces it last with "complete", so a killed process or a full
-disk leaves a folder that says what it is; ``load`` then keeps what is readable. Spans stay on disk until asked for.
+disk leaves a folder that says what it is; ``load`` then keeps what is readable,
+given frames, processes and locations. Spans stay on disk until asked for.
 """
 
 from __future__ import annotations
@@ -262,6 +263,10 @@ def _parquet(path: Path, problems: list[Problem]) -> Any:
 
 def _read_table(path: Path, kind: Any, problems: list[Problem]) -> Any:
     table = _parquet(path, problems)
+    if table is None and kind is not Nodes:  # everything else points into these
+        raise FormatError(
+            path, "is missing or cut (its writer was stopped); without it there is nothing: make it again"
+        )
     if table is None:
         return kind.of([])
     columns = {}

@@ -145,7 +145,7 @@ def test_a_topology_file(tmp_path):
     assert streams(recording, recording.devices[3], topology=path) == (4, 5)
     for text, error, words in (
         ("not toml", FormatError, "not TOML"),
-        ("", FormatError, r"no \[\[device\]\]"),
+        ("", FormatError, r"no \[\[device\]\] entry.*locations = "),
         ('[[device]]\nsignal = "x"\nlocation = ["a"]\n', OptionError, "did you mean 'locations'"),
         ('[[device]]\nlocations = ["a"]\n', FormatError, "needs signal"),
         ('[[device]]\nsignal = "x"\nlocations = "a"\n', FormatError, "list of names"),

@@ -221,6 +221,13 @@ def test_options_are_checked_before_anything_is_read():
             attribute("/nonexistent", **options)
 
 
+def test_bins_too_narrow_to_hold_are_refused():
+    # a tick is a second here (see machine), so 10 s of 1 ns are 10^10 pieces
+    recording = machine([[(0, 10, 0, -1)]], counter([0, 100]))
+    with pytest.raises(OptionError, match="wider bin="):
+        attribute(recording, by="bin=1ns")
+
+
 def test_names_that_repeat_are_told_apart():
     recording = machine([[(0, 10, 0, -1)], [(0, 10, 1, -1)]], counter([0, 100]), owners=[0, 1])
     same = Locations.of([(7, "stream", "gpu", 2), (8, "stream", "gpu", 3)])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 
 import polars as pl
 import pytest
 
+from tests.views.stories import streams
 from wattribute import cli, save
 
 REPORT = """\
@@ -191,3 +194,39 @@ def test_synchronous_counters_belong_to_their_location(wattribute, shared):
     for device in document["devices"]:
         assert device["unit"] == "#"
         assert device["attributed_value"] + device["idle_value"] == pytest.approx(device["measured_value"], rel=1e-9)
+
+
+def test_the_ending_of_the_output_says_the_format(wattribute, tmp_path):
+    save(streams(["a"]), tmp_path / "a.watt")
+    for name in ("a.json", "a.csv", "a.parquet", "a.txt"):
+        assert wattribute(tmp_path / "a.watt", "-o", tmp_path / name)[0] == ""
+    assert set(json.loads((tmp_path / "a.json").read_text())) == {"devices", "rows", "problems"}
+    assert "self_j" in pl.read_csv(tmp_path / "a.csv").columns
+    assert "self_j" in pl.read_parquet(tmp_path / "a.parquet").columns
+    assert "measured" in (tmp_path / "a.txt").read_text()
+    wattribute(tmp_path / "a.watt", "-o", tmp_path / "b.json", "--format", "csv")
+    assert "self_j" in pl.read_csv(tmp_path / "b.json").columns
+
+
+def attribute_to(out, folder, **environment):
+    """The command line in a process of its own, whose standard output is ``out``."""
+    call = "from wattribute.cli import main; main()"
+    command = [sys.executable, "-c", call, "attribute", str(folder)]
+    return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(tmp_path):
+    save(streams(["a"]), tmp_path / "a.watt")
+    with open("/dev/full", "w") as full:
+        done = attribute_to(full, tmp_path / "a.watt")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "wattribute: the output cannot be written: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_locale_that_cannot_spell_the_bars_still_gets_the_numbers(tmp_path):
+    save(streams(["a"]), tmp_path / "a.watt")
+    done = attribute_to(subprocess.PIPE, tmp_path / "a.watt", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "measured" in done.stdout
+    assert "?" in done.stdout

@@ -142,7 +142,8 @@ def from_toml(path: str | os.PathLike[str]) -> list[Override]:
         raise FormatError(path, f"not TOML: {error}") from error
     entries = content.get("device")
     if not isinstance(entries, list) or not entries:
-        raise FormatError(path, "no [[device]] entry; see `wattribute attribute --help` for an example")
+        what = "no [[device]] entry, such as three lines: [[device]] | signal = 'device=0' | locations = ['MPI Rank 0']"
+        raise FormatError(path, what)
     return [_entry(entry, path) for entry in entries]
 
 

@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from .._core import reference
 from ..alignment.energy import Energy
+from ..errors import OptionError
 from ..model import Clock, Curve, Fold, Keys, Paths
 from ..model.spans import BOUNDS
 from .options import Options
 
 Ints = npt.NDArray[np.int64]
+_MOST = 20_000_000  # pieces of a location, five numbers each and as much again while they are summed: a few GB
 
 
 class Edges(NamedTuple):
@@ -131,6 +133,8 @@ def _split(start: Ints, end: Ints, row: Ints, edge: Edges) -> tuple[Ints, Ints, 
     start, end, row = start[there], end[there], row[there]
     first, last = edge.number(start), edge.number(end - 1)
     many = last - first + 1
+    if edge.times is None and int(many.sum()) > _MOST:
+        raise OptionError(f"so narrow bins cut the spans into {int(many.sum()):,} pieces; choose a wider bin=")
     of = np.repeat(np.arange(len(start)), many)
     number = np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many) + first[of]
     begins = np.maximum(start[of], edge.begin(number))

@@ -11,6 +11,7 @@ from .options import with_selection
 from .reading import progress_bar
 
 Formats = Literal["table", "json", "csv", "parquet", "report"]
+_ENDINGS: dict[str, Formats] = {".json": "json", ".csv": "csv", ".parquet": "parquet"}
 
 
 @with_selection
@@ -37,7 +38,10 @@ def command(
         Optional[str],  # noqa: UP045
         typer.Option(help="Add CO2e: g/kWh, a table (.csv, .parquet), yearly, gb or electricitymaps."),
     ] = None,
-    format: Annotated[Formats, typer.Option(help="How to print or write.")] = "table",
+    format: Annotated[
+        Optional[Formats],  # noqa: UP045
+        typer.Option(help="How to print or write; else what OUT ends in (.json, .csv, .parquet), else a table."),
+    ] = None,
     output: Annotated[Optional[Path], typer.Option("--output", "-o", metavar="OUT", help="Write here.")] = None,  # noqa: UP045
 ) -> None:
     from ..ensemble import attribute_all
@@ -51,6 +55,7 @@ def command(
         from ..carbon import with_emissions
 
         found, _ = with_emissions(found, zone=zone, intensity=intensity)
+    format = format or _ENDINGS.get("" if output is None else output.suffix, "table")
     if format == "table":
         show_attribution(found, top, output)
         return

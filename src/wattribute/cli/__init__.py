@@ -66,11 +66,8 @@ def wattribute() -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line on stderr and exit code 1."""
-    _prepare_streams()
     """Run the command line; an error of ours is one line on stderr and exit code 1, and so is a full disk."""
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="replace")  # a bar or a name that the locale cannot spell must not end a command
+    _prepare_streams()
     try:
         try:
             if sys.argv[1:2] == ["run"]:
@@ -95,11 +92,6 @@ def _prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         with contextlib.suppress(AttributeError):  # not a text file of Python's own: somebody's replacement
             getattr(sys, name).reconfigure(errors="replace")
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        print(f"wattribute: the output cannot be written: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries, and complains, once more as it ends
-        sys.exit(1)
 
 
 def _run_quickly(arguments: list[str]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import io
 import os
 import sys
 from importlib import import_module
@@ -81,7 +79,10 @@ def main() -> None:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in stdout's buffer would fail again at exit
         if not isinstance(error, BrokenPipeError):
-            print(f"wattribute: {error.filename or 'cannot write'}: {error.strerror or error}", file=sys.stderr)
+            print(
+                f"wattribute: {error.filename or 'the output cannot be written'}: {error.strerror or error}",
+                file=sys.stderr,
+            )
         sys.exit(1)
 
 

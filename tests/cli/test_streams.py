@@ -24,7 +24,7 @@ def test_a_terminal_that_knows_only_ascii_is_shown_question_marks():
 def test_a_full_disk_is_told_in_a_line(format):
     with open("/dev/full", "w") as full:
         done = call("zones", "--format", format, stdout=full)
-    assert (done.returncode, done.stderr) == (1, "wattribute: cannot write: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "wattribute: the output cannot be written: No space left on device\n")
 
 
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])

@@ -263,3 +263,24 @@ def test_time_in_seconds_or_on_the_wall():
     outside = attribute(recording, begin=50, end=60)
     assert (len(outside.rows), outside.devices["measured_j"][0], outside.problems[-1].kind) == (0, 0, "outside")
     assert own(attribute(recording, begin="2023-11-14T22:13:22Z", end="2023-11-14T23:13:24+01:00")) == {"a": 20}
+
+
+def test_locations_of_one_name_that_meter_themselves_are_told_apart():
+    # two threads "worker" of one process, each with a counter of its own: 10 and 20 units while it worked
+    recording = Recording(
+        clock=Clock(ticks_per_s=1),
+        frames=Frames.of([("work",)]),
+        nodes=Nodes.of([(0, "n01", "node")]),
+        processes=Processes.of([(0, "python", "process", 0)]),
+        locations=Locations.of([(7, "worker", "cpu", 0), (8, "worker", "cpu", 0)]),
+        spans=SpanTable({0: spans([(0, 10, 0, -1)]), 1: spans([(0, 10, 0, -1)])}),
+        signals=tuple(
+            Signal("cpu time", "counter", "s", np.array([0, 10]), np.array([0, used]), host="n01", location=at)
+            for at, used in ((0, 10), (1, 20))
+        ),
+    )
+    found = attribute(recording, metric="^cpu time$")
+    assert dict(zip(found.rows["device"], found.rows["self_value"], strict=True)) == {
+        "python worker #7": 10.0,
+        "python worker #8": 20.0,
+    }

@@ -44,7 +44,7 @@ def chosen(recording: Recording, options: Options) -> tuple[list[tuple[int, Devi
     rows = [i for i, s in enumerate(recording.signals) if re.search(options.metric, s.name, re.IGNORECASE)]
     if not rows:
         raise _unknown_metric(options.metric, [signal.name for signal in recording.signals])
-    found = [(row, _device(recording, recording.signals[row], devices)) for row in rows]
+    found = _told_apart(recording, [(row, _device(recording, recording.signals[row], devices)) for row in rows])
     filled = [(row, device) for row, device in found if len(recording.signals[row])]
     if not filled:
         raise NoDataError(f"the metric {options.metric!r} has no readings in this recording")
@@ -93,6 +93,20 @@ def _device(recording: Recording, signal: Signal, devices: dict[tuple[str, str],
         process = recording.processes.name[owner] if owner >= 0 else ""
         name = f"{process} {recording.locations.name[signal.location]}".strip() or name
     return Device(name, "self" if name != signal.name else "other", signal.host)
+
+
+def _told_apart(recording: Recording, found: Sequence[tuple[int, Device]]) -> list[tuple[int, Device]]:
+    """Locations of one name (threads of a pool) are devices of their own: they get their ids as well."""
+    places: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for row, device in found:
+        if device.kind == "self":
+            places[device.host, device.name].add(recording.signals[row].location)
+    apart = []
+    for row, device in found:
+        if len(places[device.host, device.name]) > 1:
+            device = replace(device, name=f"{device.name} #{recording.locations.id[recording.signals[row].location]}")
+        apart.append((row, device))
+    return apart
 
 
 def _by_device(

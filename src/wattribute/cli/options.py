@@ -6,6 +6,8 @@ gets them as the keyword arguments of ``wattribute.attribute``::
     @with_selection
     def command(path: Annotated[Path, typer.Argument()], selection: dict[str, Any]) -> None:
         attribution = attribute(path, by=("device", "frame"), **selection)
+
+``with_flags`` makes such a decorator of any group of flags.
 """
 
 from __future__ import annotations
@@ -68,27 +70,33 @@ def _flags(
 _RENAMED = {"map": "maps", "metric_kind": "metric_kinds"}
 
 
-def with_selection(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter ``selection`` by the flags above."""
-    own, flags = inspect.signature(command), inspect.signature(_flags)
-    found = hints(_flags) | hints(command)
-    found.pop("selection")
-    parameters = [p for name, p in own.parameters.items() if name != "selection"]
-    required = [p for p in parameters if p.default is inspect.Parameter.empty]
-    optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
-    merged = [*required, *optional, *(p for name, p in flags.parameters.items() if name not in own.parameters)]
+def with_flags(
+    parameter: str, flags: Callable[..., None], made: Callable[..., Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that replaces a verb's ``parameter`` by the flags in a signature; the verb gets ``made(**flags)``."""
 
-    @functools.wraps(command)
-    def wrapper(**given: Any) -> None:
-        chosen = {name: given.pop(name) for name in flags.parameters if name not in own.parameters}
-        command(**given, selection=selection(**chosen))
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own, theirs = inspect.signature(command), inspect.signature(flags)
+        found = hints(flags) | hints(command)
+        found.pop(parameter)
+        parameters = [p for name, p in own.parameters.items() if name != parameter]
+        required = [p for p in parameters if p.default is inspect.Parameter.empty]
+        optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
+        merged = [*required, *optional, *(p for name, p in theirs.parameters.items() if name not in own.parameters)]
 
-    wrapper.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[p.replace(annotation=found[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in merged]
-    )
-    wrapper.__annotations__ = found
-    del wrapper.__wrapped__
-    return wrapper
+        @functools.wraps(command)
+        def wrapper(**given: Any) -> None:
+            chosen = {name: given.pop(name) for name in theirs.parameters if name not in own.parameters}
+            command(**given, **{parameter: made(**chosen)})
+
+        wrapper.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[p.replace(annotation=found[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in merged]
+        )
+        wrapper.__annotations__ = found
+        del wrapper.__wrapped__
+        return wrapper
+
+    return decorate
 
 
 def selection(**flags: Any) -> dict[str, Any]:
@@ -99,3 +107,6 @@ def selection(**flags: Any) -> dict[str, Any]:
         for name, value in flags.items()
         if value is not None and value != defaults[name] and value != []
     }
+
+
+with_selection = with_flags("selection", _flags, selection)

@@ -67,6 +67,15 @@ def test_an_existing_folder_is_never_overwritten(tmp_path):
         archive.save(small(), tmp_path / "a.watt")
 
 
+def test_an_interrupted_save_leaves_nothing_in_the_way(tmp_path):
+    def interrupt(done, whole):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        archive.save(small(), tmp_path / "a.watt", progress=interrupt)
+    archive.save(small(), tmp_path / "a.watt")
+
+
 def test_a_killed_writer_leaves_a_partial_archive_that_still_loads(tmp_path):
     path = tmp_path / "a.watt"
     archive.save(small(), path)
@@ -140,7 +149,10 @@ def test_selection_of_processes_frames_and_metrics(tmp_path):
     assert kept.frame.tolist() == [1, 1]
     assert kept.parent.tolist() == [-1, -1]
     assert kept.depth.tolist() == [0, 0]
-    assert read(tmp_path / "a.watt", process="rank 1").spans.locations() == ()
+    nobody = read(tmp_path / "a.watt", process="rank 1", frame="nothing")
+    assert nobody.spans.locations() == ()
+    told = [problem.message for problem in nobody.problems if problem.kind == "selection"]
+    assert [message.split(";")[0] for message in told] == ["no process matches 'rank 1'", "no frame matches 'nothing'"]
     with pytest.raises(errors.OptionError, match="not a regular expression"):
         read(tmp_path / "a.watt", frame="(")
     shutil.rmtree(tmp_path / "a.watt")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
@@ -63,7 +64,12 @@ def save(recording: Recording, path: str | os.PathLike[str], threads: int = 2, p
 
     ``progress(done, whole)`` is called as locations are written.
     """
-    fill(recording, new_folder(path), threads, progress)
+    folder = new_folder(path)
+    try:
+        fill(recording, folder, threads, progress)
+    except KeyboardInterrupt:  # nothing is lost: the recording is still where it came from
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def new_folder(path: str | os.PathLike[str]) -> Path:

@@ -81,7 +81,11 @@ def test_fail_above_has_its_own_exit_code(call, folder):
         (["export", "a0.watt", "a1.watt", "--to", "extrap"], 1, "name what differs"),
         (["sql", "a0.watt", "select * from span"], 1, "did you mean 'spans'"),
         (["sql", "none.watt", "select * from spans"], 1, "no such file"),
+        (["sql", "a0.watt", "drop table spans"], 1, "never changed"),
         (["attribute", "a0.watt", "a1.watt", "--spans", "x.parquet"], 1, "one run"),
+        (["attribute", "a0.watt", "--spans", "no/such/x.parquet"], 1, "no/such/x.parquet: there is no folder"),
+        (["merge", "a0.watt", "./a0.watt", "-o", "x.watt"], 1, "a0.watt is named twice"),
+        (["atribute", "a0.watt"], 1, "unknown verb 'atribute'; did you mean 'attribute'?"),
     ],
 )
 def test_wrong_words_are_one_clear_line(call, folder, arguments, code, says):

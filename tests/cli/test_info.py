@@ -129,6 +129,11 @@ def test_missing_files_are_named_and_the_exit_code_is_0(archive, tmp_path):
     assert str(folder / "traces" / "1.evt") in problem["message"]
 
 
+@pytest.mark.parametrize("part", ["traces.otf2", "traces.def", "traces"])
+def test_a_part_of_an_archive_means_the_archive(archive, part):
+    assert info(archive / part) == info(archive)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

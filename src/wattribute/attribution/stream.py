@@ -18,6 +18,8 @@ def to_parquet(tables: Iterable[pl.DataFrame], path: str | os.PathLike[str]) -> 
     import pyarrow.parquet as pq
 
     path = Path(path)
+    if not path.absolute().parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     writer: Any = None
     count = 0

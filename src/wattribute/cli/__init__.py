@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ..errors import WattributeError
+from ..errors import OptionError, WattributeError
 
 # verb → its one-line help; the module of the same name holds a function ``command`` (and may have a class ``Command``)
 VERBS: dict[str, str] = {
@@ -47,7 +47,7 @@ class _Verbs(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in VERBS:
-            return None
+            raise OptionError.unknown("verb", cmd_name, VERBS)
         verb = typer.Typer(add_completion=False)
         module = import_module(f".{cmd_name}", __name__)
         context, kind = getattr(module, "CONTEXT", None), getattr(module, "Command", None)

@@ -9,6 +9,7 @@ import typer
 
 from ..alignment.merge import merge
 from ..archive import save
+from ..errors import OptionError
 from ..readers import read
 
 
@@ -20,6 +21,9 @@ def command(
         typer.Option(help="Trust their clocks, or lay their beginnings on each other."),
     ] = "clock",
 ) -> None:
+    for path in recordings:
+        if sum(path.resolve() == other.resolve() for other in recordings) > 1:
+            raise OptionError(f"{path} is named twice; its joules would count double")
     merged = merge([read(path) for path in recordings], align)
     save(merged, output)
     hosts = len(merged.hosts())

@@ -7,7 +7,7 @@ frame that stays. Rows of the tables keep their numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,6 +38,13 @@ def frame_mask(names: Sequence[str], keep: str | None, exclude: str | None) -> M
     return mask
 
 
+def unmatched(what: str, names: Iterable[str], wanted: str | None) -> tuple[Problem, ...]:
+    """What to say when a regular expression leaves nothing."""
+    if wanted is None or any(map(pattern(wanted).search, names)):
+        return ()
+    return (Problem("selection", f"no {what} matches {wanted!r}; `wattribute info` shows what there is"),)
+
+
 def select(
     recording: Recording,
     process: str | None = None,
@@ -57,7 +64,15 @@ def select(
         wanted, names = pattern(process), chosen.processes.name
         locations = tuple(at for at in locations if wanted.search(names[chosen.owner(at)]))
     keep = frame_mask(chosen.frames.name, frame, exclude_frame)
-    return replace(chosen, spans=SelectedSpans(chosen.spans, locations, keep))
+    return replace(
+        chosen,
+        spans=SelectedSpans(chosen.spans, locations, keep),
+        noticed=(
+            *chosen.noticed,
+            *unmatched("process", chosen.processes.name, process),
+            *unmatched("frame", chosen.frames.name, frame),
+        ),
+    )
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ def sql(
         return attribute(recording, **rest)
 
     known = by_name(attributed, recording)
+    if not re.match(r"\s*(select|with|show|explain|describe|from|summarize|pivot)\b", query, re.IGNORECASE):
+        raise OptionError("SQL: a recording is only asked, never changed; begin with SELECT or WITH")
     words = {word.lower() for word in re.findall(r"\w+", query)}
     tables = {name: make() for name, make in known.items() if name in words}
     if not tables and re.search(r"\bfrom\b", query, re.IGNORECASE):

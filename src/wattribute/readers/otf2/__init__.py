@@ -21,7 +21,7 @@ from typing import Any
 
 from ...errors import NotFoundError
 from ...model import Missing, Problem, Recording, Signal
-from ...model.select import frame_mask, pattern
+from ...model.select import frame_mask, pattern, unmatched
 from ...plugins import Selection
 from . import anchor as anchors
 from . import definitions, metrics, scorep, tables
@@ -32,10 +32,10 @@ __all__ = ["detects", "read"]
 
 
 def detects(path: Path) -> bool:
-    """A folder with an anchor in it, or an anchor under any name."""
-    if path.is_dir():
-        return any(path.glob("*.otf2"))
-    return path.suffix == ".otf2" or anchors.is_anchor(path)
+    """A folder with an anchor in it, an anchor under any name, or a part that lies beside its anchor."""
+    if anchors.beside(path).is_file():
+        return True
+    return any(path.glob("*.otf2")) if path.is_dir() else anchors.is_anchor(path)
 
 
 def read(path: Path, selection: Selection) -> Recording:
@@ -66,7 +66,14 @@ def read(path: Path, selection: Selection) -> Recording:
         signals=tuple(signals),
         devices=metrics.devices(signals, known),
         missing=tuple(missing),
-        noticed=(*defined.problems, *model.problems, *_missing_problems(missing, labels), *_wrong_declarations(known)),
+        noticed=(
+            *unmatched("process", model.processes.name, selection.process),
+            *unmatched("frame", model.frames.name, selection.frame),
+            *defined.problems,
+            *model.problems,
+            *_missing_problems(missing, labels),
+            *_wrong_declarations(known),
+        ),
         metadata=_metadata(anchor, defined, source),
     )
 

@@ -54,8 +54,18 @@ def is_anchor(path: Path) -> bool:
     return start[:1] == bytes([_START]) and start[1:2] in b"B#" and start[2:] == _MAGIC
 
 
+def beside(path: Path) -> Path:
+    """Where the anchor lies of which this is a part."""
+    return path.parent / f"{path.stem}.otf2"
+
+
 def find(path: Path) -> Path | None:
-    """The anchor meant by a path: itself, or the one in this folder (``traces.otf2`` if there are several)."""
+    """The anchor meant by a path: itself, or the one in this folder (``traces.otf2`` if there are several).
+
+    A part of an archive (``traces.def``, the folder ``traces``) means the anchor of the same name beside it.
+    """
+    if beside(path).is_file():
+        return beside(path)
     if not path.is_dir():
         return path if path.is_file() and (path.suffix == ".otf2" or is_anchor(path)) else None
     if (path / "traces.otf2").is_file():

@@ -97,6 +97,6 @@ def carbon(rows: Rows, grown: Rows, theme: Theme, wall_clock: bool, unit: str) -
 
     intensity = "format(datum.value, '~g') + ' g/kWh'"
     return [
-        panel(grown, "grams_g", "linear", "emissions so far (CO₂e)", quantity("g"), bare, 170),
+        panel(grown, "grams_g", "linear", "emissions so far (CO2e)", quantity("g"), bare, 170),
         panel(steps, "g_per_kwh", "step-after", "intensity of the electricity", intensity, foot, 110),
     ]

@@ -170,7 +170,7 @@ def runs(
     if len(points) >= 5:
         said += " Below: solid median, dotted quartiles, dashed mean."
     if emissions:
-        said += f" CO₂e at {', '.join(dict.fromkeys(f'{one.g_per_kwh:.3g} g/kWh ({one.zone})' for one in emissions))}."
+        said += f" CO2e at {', '.join(dict.fromkeys(f'{one.g_per_kwh:.3g} g/kWh ({one.zone})' for one in emissions))}."
     least_words = "" if len(points) == 1 else "least energy, "
     title = f"{least.label}: {least_words}{si(least.energy_j, 'J')} in {seconds(least.duration_s)}"
     return finish(parts, look, title=title, subtitle="measured energy against time", caption=[said], spacing=30)

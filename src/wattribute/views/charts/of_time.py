@@ -79,6 +79,8 @@ def _power_parts(
     if len(shown) > _AREAS:
         return powers.carpet([tracks[i] for i in shown], look, window, per_s, most, unit)
     axes = [None] * (len(shown) - 1) + [time_axis(unit)]
+    if any(grounds):
+        most *= 1.3  # room for the names of what ran, the same on all
     parts = [
         powers.area(tracks[i], look, window, per_s, most, axis=axis, behind=ground)
         for i, axis, ground in zip(shown, axes, grounds or [[]] * len(shown), strict=True)
@@ -304,7 +306,7 @@ def carbon(attribution: Attribution, emissions: Emissions, *, theme: str = "ligh
     rows = grams.rows_of(emissions.slices, wall_clock, per_s)
     times, joules = ask.whole_curve(attribution)
     so_far = grams.grown(emissions.slices, attribution.recording.clock.ns(times), joules, wall_clock, per_s)
-    title = f"{si(emissions.co2e_g, 'g')} CO₂e from {si(emissions.energy_j, 'J')} at {emissions.g_per_kwh:.3g} g/kWh"
+    title = f"{si(emissions.co2e_g, 'g')} CO2e from {si(emissions.energy_j, 'J')} at {emissions.g_per_kwh:.3g} g/kWh"
     place = f"{emissions.name} ({emissions.zone})" if emissions.name else emissions.zone
     said = [f"Sources: {'; '.join(emissions.sources)}."]
     if emissions.assumed:

@@ -95,52 +95,59 @@ def area(
     rows = rows_of(track, per_s)
     x = {"scale": span_axis(window[0] * per_s, window[1] * per_s), "axis": axis}
     y = {
-        "scale": alt.Scale(domain=[0, most_w * (1.3 if behind else 1.0) or 1.0], nice=False),
+        "scale": alt.Scale(domain=[0, most_w or 1.0], nice=False),
         "axis": alt.Axis(title=None, labelExpr=quantity("W"), tickCount=2, minExtent=52),
     }
     base = layer(rows, width=WIDTH, height=height)
     place = {"x": alt.X("start:Q", **x)}
+    power = {"y": alt.Y("power:Q", **y), **place}
     dash = [4, 3] if track.estimated else [1, 0]
-    parts = [
-        base.mark_area(interpolate="step-after", color=theme.line, opacity=0.30, clip=True).encode(
-            y=alt.Y("power:Q", **y), **place
-        ),
-        base.mark_line(interpolate="step-after", color=theme.line, strokeWidth=1.2, strokeDash=dash, clip=True).encode(
-            y=alt.Y("power:Q", **y), **place
-        ),
+    step = {"interpolate": "step-after", "color": theme.line, "clip": True}
+    parts = _ground(behind, x, height) if behind else []
+    if track.binned:
+        parts.append(base.mark_area(opacity=0.22, **step).encode(y=alt.Y("low:Q", **y), y2="high:Q", **place))
+    parts += [
+        base.mark_area(opacity=0.30, **step).encode(**power),
+        base.mark_line(strokeWidth=1.2, strokeDash=dash, **step).encode(**power),
         base.mark_rect(opacity=0, clip=True).encode(
             y=alt.value(0), y2=alt.value(height), x2="end:Q", tooltip=hover(rows, **_CARD), **place
         ),
     ]
     if behind:
-        ground = layer(behind).mark_rect(clip=True).encode(
+        named = layer([row for row in behind if row["text"]])
+        text = named.mark_text(align="left", baseline="top", dx=4, dy=3, clip=True, color=theme.text)
+        parts.append(text.encode(x=alt.X("start:Q", **x), y=alt.value(0), text="text:N"))
+    return alt.layer(*parts, *_sides(track, theme, height))
+
+
+def _ground(behind: Rows, x: dict[str, Any], height: int) -> list[Any]:
+    """What ran, in the colour of its kind."""
+    alt = altair()
+    return [
+        layer(behind).mark_rect(clip=True).encode(
             x=alt.X("start:Q", **x), x2="end:Q", y=alt.value(0), y2=alt.value(height),
             color=alt.Color("ground:N", scale=None, legend=None),
             opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
             tooltip=hover(behind, frame="frame", kind="kind of work"),
-        )  # fmt: skip
-        parts.insert(0, ground)
-        named = layer([row for row in behind if row["text"]])
-        parts.append(
-            named.mark_text(align="left", baseline="top", dx=4, dy=3, clip=True, color=theme.text).encode(
-                x=alt.X("start:Q", **x), y=alt.value(0), text="text:N"
-            )
         )
-    if track.binned:
-        band = base.mark_area(interpolate="step-after", color=theme.line, opacity=0.22, clip=True)
-        parts.insert(1 if behind else 0, band.encode(y=alt.Y("low:Q", **y), y2="high:Q", **place))
-    mean = float(track.energy_j.sum()) / float(track.end_s[-1] - track.start_s[0]) if rows else 0.0
-    said = [{"text": track.label + (" (estimated)" if track.estimated else "")}]
-    joules = [{"text": f"{si(float(track.energy_j.sum()), 'J')}\nmean {si(mean, 'W')}" if rows else "no readings"}]
-    parts.append(
-        layer(said).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-3, color=theme.text).encode(
-            x=alt.value(0), y=alt.value(0), text="text:N")
-    )  # fmt: skip
-    parts.append(
+    ]  # fmt: skip
+
+
+def _sides(track: Track, theme: Theme, height: int) -> list[Any]:
+    """The device's name above, its joules and mean power at the right."""
+    alt = altair()
+    energy_j = float(track.energy_j.sum())
+    name = [{"text": track.label + (" (estimated)" if track.estimated else "")}]
+    joules = [{"text": "no readings"}]
+    if len(track.energy_j):
+        mean_w = energy_j / float(track.end_s[-1] - track.start_s[0])
+        joules = [{"text": f"{si(energy_j, 'J')}\nmean {si(mean_w, 'W')}"}]
+    return [
+        layer(name).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-3, color=theme.text).encode(
+            x=alt.value(0), y=alt.value(0), text="text:N"),
         layer(joules).mark_text(align="left", baseline="middle", dx=8, lineBreak="\n").encode(
-            x=alt.value(WIDTH), y=alt.value(height / 2), text="text:N")
-    )  # fmt: skip
-    return alt.layer(*parts)
+            x=alt.value(WIDTH), y=alt.value(height / 2), text="text:N"),
+    ]  # fmt: skip
 
 
 def carpet(

@@ -48,13 +48,19 @@ def command(
 ) -> None:
     if format not in ("table", "json"):
         raise OptionError.unknown("format", format, ["table", "json"])
-    specs = [name for given in meters for name in given.split(",") if name]
+    options: dict[str, Any] = {
+        "meters": [name for given in meters for name in given.split(",") if name],
+        "interval_s": interval,
+        "scope": scope,
+        "zone": zone,
+        "intensity": intensity,
+    }
     if compare:
-        options = {"meters": specs, "interval_s": interval, "scope": scope, "zone": zone, "intensity": intensity}
         turns = {"repeat": repeat if repeat > 1 else None, "warm_ups": warm_ups, "rest_s": cooldown or None}
         raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
     if fail_above is not None:
         raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
+    options["profiling"] = Profiling(profile).checked() if profile else None
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:
         target = numbered(output, number, repeat)
@@ -62,12 +68,7 @@ def command(
             time.sleep(cooldown)
         with contextlib.ExitStack() as stack:
             observers = _observers(stack, not (no_live or quiet or format == "json"))
-            done.append(
-                run(
-                    argv, target, meters=specs, interval_s=interval, scope=scope, zone=zone, intensity=intensity,
-                    observers=observers, profiling=Profiling(profile).checked() if profile else None,
-                )
-            )  # fmt: skip
+            done.append(run(argv, target, observers=observers, **options))
         for line in done[-1].trouble:
             print(f"wattribute: {line}", file=sys.stderr)
         if done[-1].exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same

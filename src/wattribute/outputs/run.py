@@ -50,48 +50,41 @@ def run(
     intensity: float | str | None = None,
     observers: Sequence[Callable[[dict[str, Any]], None]] = (),
     profiling: Profiling | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Run:
     """Run a command under the meters; its recording is saved as a new folder ``output`` (``*.watt``).
 
     With ``profiling`` the Python programs among what runs record their stacks, and the recording has their functions.
+    ``metadata`` is kept with the recording; ``observers`` are called with what the meters say, every second.
     """
     with signals_held():
-        return _run(command, output, meters, interval_s, scope, zone, intensity, observers, profiling)
+        if zone is not None or intensity is not None or "WATTRIBUTE_ZONE" in os.environ:
+            from ..carbon import check
+
+            check(zone, intensity)  # a wrong name is to be said before the command runs
+        rank = ranks.of()
+        named = meters if ranks.samples(rank) else None  # None: another rank of this node reads the meters
+        told = _told(command, zone, rank, profiling) | dict(metadata or {})
+        folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
+        with ranks.attendance(rank, named is not None) as others_done:
+            recorded = record(
+                command, folder, meters=named, interval_s=interval_s, observers=observers, scope=scope,
+                metadata=told, until=others_done, profiling=profiling,
+            )  # fmt: skip
+        return _finished(recorded, folder, notes, zone, intensity)
 
 
-def _run(
-    command: Sequence[str],
-    output: str | os.PathLike[str] | None,
-    meters: Sequence[str],
-    interval_s: float | None,
-    scope: str,
-    zone: str | None,
-    intensity: float | str | None,
-    observers: Sequence[Callable[[dict[str, Any]], None]],
-    profiling: Profiling | None,
-) -> Run:
-    if zone is not None or intensity is not None or "WATTRIBUTE_ZONE" in os.environ:
-        from ..carbon import check
-
-        check(zone, intensity)  # a wrong name is to be said before the command runs
-    rank = ranks.of()
+def _told(
+    command: Sequence[str], zone: str | None, rank: ranks.Rank | None, profiling: Profiling | None
+) -> dict[str, Any]:
+    """What a recording says of itself beside its readings."""
     told: dict[str, Any] = {"zone": zone} if zone else {}
     told["clock"] = clocks.stamp()  # by which ``merge`` joins the recordings of a job
     if profiling is not None and command[:1] == [sys.executable]:
         told["name"] = shlex.join(command[1:])  # the program: which Python ran it stands in "command"
     if rank is not None:
         told["rank"] = rank.as_dict()
-    named: Sequence[str] | None = meters
-    if not ranks.samples(rank):
-        named = None  # another rank of this node reads the meters
-    folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
-    with ranks.attendance(rank, named is not None) as others_done:
-        recorded = record(command, folder, named, interval_s, observers, scope, told, others_done, profiling)
-    trouble = [*notes, *([recorded.ended.error] if recorded.ended.error else [])]
-    if recorded.sampling.failure:
-        trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")
-    recording, summary = _finish(recorded, folder, zone, intensity, trouble)
-    return Run(recorded.ended.exit_code, folder, recorded.ended, summary, recording, tuple(trouble))
+    return told
 
 
 def _place(output: str | os.PathLike[str] | None, suffix: str) -> tuple[Path, list[str]]:
@@ -113,27 +106,43 @@ def _place(output: str | os.PathLike[str] | None, suffix: str) -> tuple[Path, li
     return path, notes
 
 
-def _finish(
-    recorded: Recorded, folder: Path, zone: str | None, intensity: float | str | None, trouble: list[str]
-) -> tuple[Recording | None, dict[str, Any] | None]:
-    from .. import archive
-    from .summary import summarise
-
+def _finished(
+    recorded: Recorded, folder: Path, notes: Sequence[str], zone: str | None, intensity: float | str | None
+) -> Run:
+    """Make, summarise and save the recording; what goes wrong here is told beside the exit code, never instead."""
+    ended, trouble = recorded.ended, list(notes)
+    if ended.error:
+        trouble.append(ended.error)
+    if recorded.sampling.failure:
+        trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")
     try:
-        recording = recorded.recording()
-        summary = summarise(recording, zone, intensity)
+        recording, summary = _summarised(recorded, zone, intensity)
     except WattributeError as error:
-        trouble.append(str(error))
-        return None, None
+        return Run(ended.exit_code, folder, ended, None, None, (*trouble, str(error)))
     try:
-        archive.fill(recording, folder)
-        (folder / SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
+        _save(recording, summary, folder)
         recorded.sampling.clean()
     except OutputError as error:
         trouble.append(str(error))
     except OSError as error:
         trouble.append(f"{folder}: the summary could not be written ({error.strerror})")
-    return recording, summary
+    return Run(ended.exit_code, folder, ended, summary, recording, tuple(trouble))
+
+
+def _summarised(
+    recorded: Recorded, zone: str | None, intensity: float | str | None
+) -> tuple[Recording, dict[str, Any]]:
+    from .summary import summarise
+
+    recording = recorded.recording()
+    return recording, summarise(recording, zone, intensity)
+
+
+def _save(recording: Recording, summary: Mapping[str, Any], folder: Path) -> None:
+    from .. import archive
+
+    archive.fill(recording, folder)
+    (folder / SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
 
 
 def numbered(output: str | os.PathLike[str] | None, repeat: int, of: int) -> Path | None:

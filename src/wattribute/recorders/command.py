@@ -193,6 +193,7 @@ class Recorded:
 def record(
     command: Sequence[str],
     folder: str | os.PathLike[str],
+    *,
     meters: Sequence[str] | None = (),
     interval_s: float | None = None,
     observers: Sequence[Observer] = (),

@@ -2,7 +2,7 @@
 
 Two nodes, two ranks each, a GPU per rank. Every time step launches a stencil and a matrix product, then waits for its
 neighbours; rank 3 has more to do, so the others wait for it. GPU power follows what runs (idle 90 W), the energy
-counters are read every 10 ms, a package counter per node likewise.
+counters are read every 10 ms, a package counter per node likewise; how busy a GPU is and what it holds, every 50 ms.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wattribute.readers.otf2.writer import LocationWriter, Writer
 TICKS_PER_S = 1_000_000_000
 MS = TICKS_PER_S // 1000
 STEPS, RANKS_PER_NODE, NODES = 60, 2, 2
-READ_EVERY = 10 * MS
+READ_EVERY, GAUGE_EVERY = 10 * MS, 50 * MS
 LENGTH = 6_000 * MS
 IDLE_W, STENCIL_W, GEMM_W, COPY_W = 90.0, 310.0, 480.0, 140.0
 PACKAGE_W, BUSY_CORE_W = 80.0, 25.0
@@ -84,8 +84,14 @@ def write_node(trace: Writer, regions: dict[str, int], machine: int, number: int
         write_rank(thread, stream, regions, rank, gpu, package)
         gpus.append(gpu)
     for local, gpu in enumerate(gpus):
-        write_counter(trace, metric_process, host, f"rocm_smi:::energy_count:device={local}", gpu)
-    write_counter(trace, metric_process, host, "powercap:::ENERGY_UJ:ZONE0", package)
+        energy = trace.member(f"rocm_smi:::energy_count:device={local}")  # real plug-ins declare no unit either
+        write_metric(trace, metric_process, host, energy, *counter(gpu))
+        busy = trace.member(f"rocm_smi:::busy_percent:device={local}", "%", "absolute_point")
+        held = trace.member(f"rocm_smi:::mem_usage_VRAM:device={local}", "B", "absolute_point")
+        times = np.arange(0, LENGTH + 1, GAUGE_EVERY)
+        write_metric(trace, metric_process, host, busy, times, busy_percent(gpu, times))
+        write_metric(trace, metric_process, host, held, times, memory_bytes(local, times))
+    write_metric(trace, metric_process, host, trace.member("powercap:::ENERGY_UJ:ZONE0"), *counter(package))
 
 
 def write_rank(
@@ -124,13 +130,29 @@ def write_rank(
     thread.leave(5_900 * MS, regions["main"])
 
 
-def write_counter(trace: Writer, process: int, host: int, name: str, power: Power) -> None:
-    """An asynchronous energy counter, declared as real plug-ins do: without a unit."""
-    recorder = trace.location("", process, "metric")
-    of = trace.metric_class([trace.member(name)], recorder=recorder.number)
-    metric = trace.metric_instance(of, recorder.number, "node", host)
+def counter(power: Power) -> tuple[np.ndarray, np.ndarray]:
+    """When an energy counter was read, and what it said in µJ; it had counted before the job began."""
     times = np.arange(0, LENGTH + 1, READ_EVERY)
-    recorder.readings(times, metric, power.energy_uj(times) + np.uint64(10**12))
+    return times, power.energy_uj(times) + np.uint64(10**12)
+
+
+def busy_percent(gpu: Power, times: np.ndarray) -> np.ndarray:
+    """How much of the time since the last reading a kernel ran."""
+    ran = sum(np.clip(times - start, 0, end - start) for start, end, _ in gpu.pieces)
+    return np.rint(100 * np.diff(ran, prepend=0) / GAUGE_EVERY).astype(np.uint64)
+
+
+def memory_bytes(local: int, times: np.ndarray) -> np.ndarray:
+    """Filled while the input is read, freed at the end."""
+    filled = np.clip((times - 25 * MS) / (375 * MS), 0, 1) * (times < 5_900 * MS)
+    return (filled * (48 + 4 * local) * 2**30).astype(np.uint64)
+
+
+def write_metric(trace: Writer, process: int, host: int, member: int, times: np.ndarray, values: np.ndarray) -> None:
+    """An asynchronous metric of a node, as plug-ins record them: on a location of its own."""
+    recorder = trace.location("", process, "metric")
+    of = trace.metric_class([member], recorder=recorder.number)
+    recorder.readings(times, trace.metric_instance(of, recorder.number, "node", host), values)
 
 
 if __name__ == "__main__":

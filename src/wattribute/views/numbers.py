@@ -15,6 +15,8 @@ def si(value: float | None, unit: str = "", digits: int = 3) -> str:
         return "–"
     if math.isinf(value):
         return ("−" if value < 0 else "") + "∞" + (f" {unit}" if unit else "")
+    if unit == "J" and -1e-9 < value < 0:
+        value = 0.0  # what rounding leaves of a total less all that was passed on
     if unit == "B":
         return _bytes(value, digits)
     exponent = 0 if unit in _PLAIN else _exponent(value, digits)

@@ -1,12 +1,14 @@
 """Bars of a lane add up to its joules, one by one or binned."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute.model import Spans
-from wattribute.views.charts.lanes import bars, binned, exact, kept
+from wattribute.views.charts.lanes import bars, binned, exact, kept, per_call
 
 
 def spans_of(rows):
@@ -30,6 +32,17 @@ def test_each_span_has_its_self_and_total_energy():
     found = exact(NESTED, twice)
     assert found.total_j.tolist() == [200, 40, 80, 20]
     assert found.self_j.tolist() == [80, 40, 60, 20]  # 200 - 40 - 80; 80 - 20
+
+
+def test_the_pieces_of_a_call_are_one_call():
+    # a 0…10, cut and resumed 20…25; b 10…20 once; a again 30…40: two calls of a, of 2 × 15 J and 2 × 10 J
+    rows = spans_of([(0, 10, 0, -1, 0), (10, 20, 1, -1, 0), (20, 25, 0, -1, 0), (30, 40, 0, -1, 0)])
+    found = per_call(exact(replace(rows, resumed=np.array([False, False, True, False])), twice))
+    assert found.frame.tolist() == [0, 0, 1]
+    assert found.self_j.tolist() == [30, 20, 20]
+    assert found.busy.tolist() == [15, 10, 10]
+    assert found.calls.tolist() == [1, 1, 1]
+    assert (found.start[0], found.end[0]) == (0, 25)
 
 
 def test_bins_hold_what_ran_in_them():

@@ -92,9 +92,16 @@ def total(attribution: Attribution, column: str) -> float:
 
 
 def known(attribution: Attribution) -> str:
-    """ "measured", or "estimated" when no meter said anything."""
+    """ "measured", or "estimated" when no meter said anything, or both."""
     said = [bool(device["estimated"]) for device in summed(attribution)]
-    return "estimated" if said and all(said) else "measured"
+    return "measured" if not any(said) else "estimated" if all(said) else "partly estimated"
+
+
+def metered_j(attribution: Attribution) -> float:
+    """What a run used, as its summary says it: measured, or estimated where nothing was measured; never mixed."""
+    devices = summed(attribution)
+    chosen = [device for device in devices if not device["estimated"]] or devices
+    return float(sum(device["measured_j"] or 0.0 for device in chosen))
 
 
 def frame_kinds(recording: Recording) -> dict[str, str]:

@@ -103,7 +103,7 @@ def _rows(name: str, shown: Histogram, unit: str, span: tuple[int, int, int]) ->
     for start in range(span[0], span[1], span[2]):
         inside = slice(max(0, start), max(0, start + span[2]))
         calls, energy = float(shown.calls[inside].sum()), float(shown.energy_j[inside].sum())
-        if calls:
+        if calls or energy:
             a, b = _edge(start), _edge(start + span[2])
             rows.append(
                 {

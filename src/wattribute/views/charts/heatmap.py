@@ -50,7 +50,10 @@ class Table:
 
 def reduce(table: Table, top: int) -> Table:
     """The ``top`` frames by energy and one row for the rest; neighbouring processes grouped if there are too many."""
-    order = np.argsort(-table.energy_j.sum(axis=1), kind="stable")
+    sums = table.energy_j.sum(axis=1)
+    order = np.argsort(-sums, kind="stable")
+    if sums.sum() > 0:
+        top = min(top, int((sums > 1e-9 * sums.sum()).sum()))  # a row of noughts says nothing
     kept, rest = order[:top], order[top:]
     if len(rest) == 1:  # "other (1 frame)" would cost a row and say less
         kept, rest = order, order[:0]

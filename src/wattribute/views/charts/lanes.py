@@ -72,6 +72,26 @@ def exact(spans: Spans, received: Received) -> Bars:
     )  # fmt: skip
 
 
+def per_call(bars: Bars) -> Bars:
+    """One bar per call: the pieces of a call that was left and resumed are added up, from its first to its last."""
+    order = np.lexsort((np.arange(len(bars)), bars.depth, bars.frame))
+    if not len(order):
+        return bars
+    frame, depth = bars.frame[order], bars.depth[order]
+    first = bars.calls[order] > 0
+    first[0] = True
+    first[1:] |= (frame[1:] != frame[:-1]) | (depth[1:] != depth[:-1])
+    begins = np.flatnonzero(first)
+    ends = np.append(begins[1:], len(order)) - 1
+    busy, self_j, total_j, calls = (
+        np.add.reduceat(column[order], begins) for column in (bars.busy, bars.self_j, bars.total_j, bars.calls)
+    )
+    return Bars(
+        bars.start[order][begins], bars.end[order][ends], depth[begins], frame[begins], busy, self_j, total_j, calls,
+        [], False,
+    )  # fmt: skip
+
+
 def binned(spans: Spans, received: Received, edges: Ints, deepest: int) -> Bars:
     """One bar per depth and bin; spans deeper than ``deepest`` are counted with the ancestor that is drawn."""
     shown = spans.depth <= deepest

@@ -17,7 +17,7 @@ from . import distribution as spread
 from . import heatmap as heat
 from . import runs as many
 from .canvas import finish, legend
-from .lanes import exact
+from .lanes import exact, per_call
 
 if TYPE_CHECKING:
     from ...carbon import Emissions
@@ -101,14 +101,14 @@ def histograms_of(found: Attribution, value: str) -> dict[str, spread.Histogram]
     kinds, frames = ask.frame_kinds(found.recording), found.recording.frames.name
     out: dict[str, spread.Histogram] = {}
     for of, location in users:
-        bars = exact(users.spans(of, location), users.received(of, location))
-        long = clock.seconds(bars.busy.astype(np.float64))
-        power = np.divide(bars.total_j, long, out=np.zeros(len(bars)), where=long > 0)
-        for frame in np.unique(bars.frame):
-            mine = bars.frame == frame
+        calls = per_call(exact(users.spans(of, location), users.received(of, location)))
+        long = clock.seconds(calls.busy.astype(np.float64))
+        power = np.divide(calls.total_j, long, out=np.zeros(len(calls)), where=long > 0)
+        for frame in np.unique(calls.frame):
+            mine = calls.frame == frame
             one = out.setdefault(frames[frame], spread.Histogram(kinds.get(frames[frame], "other")))
-            values = bars.self_j if value == "energy" else power
-            one.add(values[mine], bars.self_j[mine], bars.calls[mine].astype(np.float64))
+            values = calls.self_j if value == "energy" else power
+            one.add(values[mine], calls.self_j[mine], calls.calls[mine].astype(np.float64))
     return out
 
 
@@ -181,7 +181,7 @@ def run_of(attribution: Attribution) -> many.Run:
     ask.check(attribution)
     first, last = ask.window(attribution)
     duration = attribution.recording.clock.seconds(last - first)
-    return many.Run(ask.run_name(attribution.recording), duration, ask.total(attribution, "measured"))
+    return many.Run(ask.run_name(attribution.recording), duration, ask.metered_j(attribution))
 
 
 def _labels(points: Sequence[many.Run]) -> list[str]:

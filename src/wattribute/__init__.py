@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .errors import WattributeError
     from .integrations.jupyter import load_ipython_extension
     from .model import Attribution, Recording
+    from .outputs.monitor import monitor
     from .outputs.profile import functions
     from .outputs.run import run
     from .outputs.sql import sql
@@ -50,6 +51,7 @@ _HOME = {
     "read": "readers",
     "load_ipython_extension": "integrations.jupyter",
     "merge": "alignment.merge",
+    "monitor": "outputs.monitor",
     "record": "recorders.record",
     "profile": "recorders.profile",
     "region": "recorders.regions",
@@ -76,6 +78,7 @@ __all__ = [
     "load",
     "load_ipython_extension",
     "merge",
+    "monitor",
     "plot",
     "profile",
     "read",

@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "doctor": "Show what can be metered on this machine, how well, and what would mend the rest.",
     "export": "Write joules in the format of another tool: Perfetto, speedscope, hatchet, Extra-P, tables …",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
+    "monitor": "Watch the machine's devices live: power, use, energy and carbon so far, on a screen or a page.",
     "plot": "Draw a chart: power, timeline, flame graph, heatmap, call graph and more, to PNG, SVG, PDF or HTML.",
     "profile": "Run a Python program and say which functions used the energy.",
     "report": "Tell the story of a run on a page or two: HTML, Markdown or PDF.",

@@ -34,7 +34,7 @@ from ..model import (
 )
 from ..model.select import select
 from ..plugins import Selection
-from . import journal, region_files, stack_files
+from . import journal, region_files, stack_files, sums
 
 DEAD_S = 0.1  # a counter that stood still this long, and three of its periods, is dead
 STALE_S = 0.003  # sensors that refresh less often than this repeat their value between readings
@@ -132,11 +132,7 @@ def _living(channels: list[_Channel], problems: list[Problem]) -> list[_Channel]
             problems.append(Problem("dead", text))
         elif len(channel.times):
             kept.append(channel)
-    measured = {c.kind_of_device for c in kept if c.is_energy() and not c.about["estimated"]}
-    if "node" in measured:  # it includes them
-        measured |= {"cpu", "dram"}
-    if "cpu" in measured:  # AMD has no DRAM counter; an estimate beside a measurement would look like one
-        measured.add("dram")
+    measured = sums.measured_too(c.kind_of_device for c in kept if c.is_energy() and not c.about["estimated"])
     return [c for c in kept if not (c.about["estimated"] and c.kind_of_device in measured)]
 
 
@@ -177,21 +173,10 @@ def _devices(channels: Sequence[_Channel], host: str) -> tuple[Device, ...]:
         about = channel.about["device"]
         properties = {**about["properties"], "meter": channel.meter}
         found.setdefault(channel.device, Device(about["name"], about["kind"], host, properties))
-    devices = list(found.values())
-    whole_node = any(d.kind == "node" for d in devices)
-    module = any(d.properties.get("scope") == "module" for d in devices)
-    by_library = {d.kind for d in devices if d.properties["meter"] in ("nvml", "amdsmi", "rapl")}
-    for i, device in enumerate(devices):
-        why = ""
-        if whole_node and device.kind != "node":
-            why = "inside the node"
-        elif device.properties["meter"] == "hwmon" and module and device.kind == "cpu":
-            why = "the GPU's counter sees the module"
-        elif device.properties["meter"] == "hwmon" and device.kind in by_library:
-            why = "metered by another sensor"
-        if why:
-            devices[i] = replace(device, properties={"apart": why, **device.properties})
-    return tuple(devices)
+    why = sums.apart(list(found.values()))
+    return tuple(
+        replace(d, properties={**d.properties, "apart": why[d.name]}) if d.name in why else d for d in found.values()
+    )
 
 
 def _metadata(content: journal.Content, origin: int) -> dict[str, Any]:

@@ -31,6 +31,7 @@ ABOUT, READINGS, EVENT = 1, 2, 3
 NO_READING = -(2**63)  # in the place of a time
 KEPT_BYTES = 64 << 20  # what is held in memory while a disk is full
 
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
 _HEAD = struct.Struct("<IIB")
 _NUMBER = struct.Struct("<H")
 
@@ -41,11 +42,14 @@ def record(kind: int, payload: bytes) -> bytes:
 
 
 class Journal:
-    """The writing end. Records gather in memory and reach the file with ``flush``; a full disk keeps them there."""
+    """The writing end. Records gather in memory and reach the file with ``flush``; a full disk keeps them there.
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        self._pending = bytearray(MAGIC)
+    Without a path nothing is kept: somebody only watches.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = -1 if path is None else os.open(path, _NEW_FILE, 0o644)
+        self._pending = bytearray() if path is None else bytearray(MAGIC)
         self._formats: list[struct.Struct] = []
         self.failure = ""  # why the last flush did not write everything
 
@@ -74,7 +78,7 @@ class Journal:
         self._append(EVENT, json.dumps(content).encode())
 
     def _append(self, kind: int, payload: bytes) -> None:
-        if len(self._pending) < KEPT_BYTES:
+        if self._file >= 0 and len(self._pending) < KEPT_BYTES:
             self._pending += record(kind, payload)
 
     def flush(self) -> None:
@@ -91,7 +95,8 @@ class Journal:
         return bytes(self._pending)
 
     def close(self) -> None:
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
 
 
 @dataclass

@@ -31,6 +31,7 @@ START_LIMIT_NS = 200_000_000
 END_LIMIT_NS = 300_000_000
 FLUSH_NS = SECOND
 CHANGES = 8  # that tell a sensor's period
+UNIT_NAMES = {"%": "percent", "B": "bytes", "°C": "c", "Hz": "hz"}
 
 
 class Control(Protocol):
@@ -51,6 +52,7 @@ class Plan:
         self.channels = list(meter.channels())
         self.energy = [i for i, c in enumerate(self.channels) if c.unit in ("J", "W")]
         self.counters = [i for i in self.energy if self.channels[i].kind == "counter"]
+        self.others: list[int] = []  # what else is shown live: utilisation, memory, temperature
         periods = [c.period_s for i, c in enumerate(self.channels) if i in self.energy and c.period_s]
         self.period_s = max(periods, default=0.1)
         unknown = [i for i in self.counters if not self.channels[i].period_s]
@@ -62,7 +64,8 @@ class Plan:
         self.changed_ns: list[int] = [0] * len(self.channels)  # when a counter was last seen to move …
         self.moved_after_ns: list[int] = [0] * len(self.channels)  # … which it did after this moment
         self._read_ns = 0  # when it was last read; a device's own times may lie before that
-        self.used: list[int | float] = [0] * len(self.channels)  # what a counter counted since the child's start
+        # since the child's start: what a counter counted; of a gauge, twice its integral over ns
+        self.used: list[int | float] = [0] * len(self.channels)
         self._spacings: list[int] = []
 
     def take(self, readings: Sequence[tuple[int, int | float | None]], now_ns: int) -> None:
@@ -71,16 +74,21 @@ class Plan:
             at, value = readings[i]
             if value is None:
                 continue
-            before = self.last[i][1]
+            before_at, before = self.last[i]
             self.last[i] = at, value
             if self.channels[i].kind != "counter":
                 self.changed_ns[i] = self.moved_after_ns[i] = at
+                if before is not None:
+                    self.used[i] += (before + value) * (at - before_at)
             elif before is not None and value != before:
                 if self.changed_ns[i] and i in self._learns:
                     self._spacings.append(now_ns - self.changed_ns[i])
                 self.changed_ns[i], self.moved_after_ns[i] = now_ns, self._read_ns
                 step = value - before
                 self.used[i] += step if step > 0 else max(0, step + (self.channels[i].wraps_at or 0))
+        for i in self.others:
+            if readings[i][1] is not None:
+                self.last[i] = readings[i]
         self._read_ns = now_ns
         if self._learns and len(self._spacings) >= CHANGES * len(self._learns):
             half = sorted(self._spacings)[len(self._spacings) // 2] // 2
@@ -113,8 +121,11 @@ class Sampler:
         self._plans = [Plan(number, meter, interval_s) for number, meter in enumerate(meters)]
         self._journal, self._control, self._clock = journal, control, clock
         self._live_ns = int(live_s * SECOND) if live_s else None
+        for plan in self._plans if live_s else ():
+            plan.others = [i for i, c in enumerate(plan.channels) if c.kind == "gauge" and i not in plan.energy]
         self._watch, self._pid = watch, 0
         self._flush_at = self._live_at = self._share_at = 0
+        self._problems: list[str] = []
         self.cpu_s = 0.0  # what sampling cost while the child ran
 
     def run(self) -> None:
@@ -162,7 +173,7 @@ class Sampler:
             self._flush_at = now + FLUSH_NS
         if self._live_ns and now >= self._live_at:
             self._live_at = now + self._live_ns
-            self._control.tell({"live": self._status(), "at": now})
+            self._control.tell({"live": self._status(), "at": now, "problems": self._problems})
         if self._watch and self._pid and now >= self._share_at:
             self._share_at = now + SECOND
             for plan in self._plans:
@@ -174,7 +185,8 @@ class Sampler:
         try:
             readings = plan.meter.read()
         except Exception as error:  # a plug-in's bug must not end the recording of the others
-            self._journal.event({"problem": f"meter {plan.meter.name} failed and was left out: {error!r}"})
+            self._problems.append(f"meter {plan.meter.name} failed and was left out: {error!r}")
+            self._journal.event({"problem": self._problems[-1]})
             plan.due_ns = sys.maxsize
             plan.energy = []
             return
@@ -221,19 +233,25 @@ class Sampler:
         self._journal.flush()  # that a child runs is worth more than a second's readings
 
     def _status(self) -> list[dict[str, Any]]:
-        """For the live table: per device the energy since the child's start or the power now, in joules and watts."""
+        """For live views: per device the energy since the child's start (as known at ``counted_at``), the power now,
+        and what else it says; joules, watts and the units in the names."""
         rows: dict[str, dict[str, Any]] = {}
         for plan in self._plans:
-            for i in plan.energy:
+            for i in (*plan.energy, *plan.others):
                 channel, (at, value) = plan.channels[i], plan.last[i]
                 if value is None:
                     continue
                 row = rows.setdefault(channel.device.name, {"device": channel.device.name, "at": at})
+                if i in plan.others:
+                    row[f"{channel.name}_{UNIT_NAMES.get(channel.unit, channel.unit)}"] = float(value * channel.scale)
+                    continue
                 row["estimated"] = channel.estimated
-                if channel.kind == "gauge":
+                gauge = channel.kind == "gauge"
+                if gauge:
                     row.setdefault("power_w", float(value * channel.scale))
-                elif self._pid:
-                    row.setdefault("energy_j", float(plan.used[i] * channel.scale))
+                if self._pid and "energy_j" not in row:
+                    row["energy_j"] = float(plan.used[i] * channel.scale) / (2 * SECOND if gauge else 1)
+                    row["counted_at"] = at if gauge else plan.changed_ns[i]
         return list(rows.values())
 
 
@@ -271,7 +289,7 @@ def main(order: dict[str, Any]) -> None:
     control = Pipes()
     try:
         meters, refused = choose(order["meters"]) if order["meters"] is not None else ([], [])
-        journal = Journal(Path(order["folder"]) / NAME)
+        journal = Journal(Path(order["folder"]) / NAME if order["folder"] else None)
     except (WattributeError, OSError) as error:
         control.tell({"error": str(error)})
         return
@@ -283,6 +301,8 @@ def main(order: dict[str, Any]) -> None:
     }
     journal.about(about, [m.channels() for m in meters])
     journal.flush()
+    if order["live_s"]:
+        control.tell({"about": about})
     watch = descendants if order.get("shares") else None
     sampler = Sampler(meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"], watch=watch)
     sampler.run()

@@ -57,12 +57,13 @@ def new_folder(path: Path) -> Path:
 class Sampling:
     """A running sampler. ``meters`` are names (``name`` or ``name:root``), () for all that work, None for none.
 
-    ``observers`` are called (in a thread) with the sampler's status every ``live_s`` seconds.
+    ``observers`` are called (in a thread) with the sampler's status every ``live_s`` seconds. Without a folder nothing
+    is kept: then the observers are all there is.
     """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | None,
         meters: Sequence[str] | None = (),
         interval_s: float | None = None,
         observers: Sequence[Observer] = (),
@@ -70,9 +71,9 @@ class Sampling:
         about: dict[str, Any] | None = None,
         shares: bool = False,
     ) -> None:
-        self.folder, self._observers = folder, observers
+        self._folder, self._observers = folder, observers
         self._order = {
-            "folder": str(folder),
+            "folder": None if folder is None else str(folder),
             "meters": None if meters is None else list(meters),
             "interval_s": interval_s,
             "live_s": live_s if observers else None,
@@ -86,8 +87,19 @@ class Sampling:
         self._said: dict[str, Any] = {}
         self._told: list[dict[str, Any]] = []
         self._rest = b""
+        self.about: dict[str, Any] = {}  # the meters and their channels, for those who watch
         self.failure = ""  # why the journal could not be written to the end
         self.cpu_s = 0.0  # what sampling cost while the child ran
+
+    @property
+    def folder(self) -> Path:
+        assert self._folder is not None, "nothing is kept"
+        return self._folder
+
+    @property
+    def alive(self) -> bool:
+        """Whether the sampler still talks to us."""
+        return self._listener is not None and self._listener.is_alive()
 
     def start(self) -> None:
         """Start the process and wait until it has a first reading of everything; raises MeterError."""
@@ -116,6 +128,9 @@ class Sampling:
             if "live" in message:
                 for observer in self._observers:
                     observer(message)
+                continue
+            if "about" in message:
+                self.about = message["about"]
                 continue
             self._said |= message
             self._ready.set()

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from ...model import Recording
 
 
@@ -36,7 +38,7 @@ class Page:
         self._server.server_close()
         self._server.session.close()
 
-    def __enter__(self) -> Page:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -51,7 +51,7 @@ def page(data: Mapping[str, Any]) -> str:
     modules = {
         f"wattribute/{name}": f"data:text/javascript;base64,{base64.b64encode(body.encode()).decode()}"
         for name, body in files.items()
-        if name.endswith(".js")
+        if name.endswith(".js") and name != "live.js"
     }
     # "<" never appears inside a script, so no name can end it
     embedded = json.dumps(data, allow_nan=False).replace("<", "\\u003c")

@@ -1,7 +1,8 @@
 """The page's server: this machine only, one random token in the address, nothing but the recording behind it.
 
 A request must name our own host (no DNS rebinding), come from our own page (Origin, Sec-Fetch-Site) and carry the
-token. Static files are a fixed list read from the package; the rest are the answers of a :class:`~.session.Session`.
+token. Static files are a fixed list read from the package; the rest are the answers of a session: of the recording's
+(:class:`~.session.Session`) or of what is metered now (:class:`~.live.LiveSession`).
 """
 
 from __future__ import annotations
@@ -18,17 +19,27 @@ import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from ...errors import NotFoundError, OutputError, WattributeError
-from .session import Session
 
+INDEX = "index.html"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
+
+
+class Answers(Protocol):
+    """What stands behind the page."""
+
+    def answer(self, name: str, query: Mapping[str, str]) -> Any:
+        """Plain values or bytes; raises KeyError for what is not there."""
+        ...
+
+    def close(self) -> None: ...
 
 
 def static() -> dict[str, bytes]:
@@ -56,12 +67,13 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, session: Session, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, session: Answers, host: str = "127.0.0.1", port: int = 0, index: str = INDEX) -> None:
         self.session = session
         self.closed = False
         self.token = secrets.token_urlsafe(16)
         self.files = static()
-        self.policy = policy(self.files["index.html"])
+        self.page = self.files[index]
+        self.policy = policy(self.page)
         try:
             super().__init__((host, port), _Handler)
         except OSError as error:
@@ -119,8 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(403, {"error": refused})
         parts = urlsplit(self.path)
         name = parts.path.split("/", 2)[2] if parts.path.count("/") >= 2 else ""
-        if name in ("", "index.html"):
-            return self._bytes(200, self.server.files["index.html"], TYPES[".html"])
+        if name in ("", INDEX):
+            return self._bytes(200, self.server.page, TYPES[".html"])
         if name.startswith("static/") and name[7:] in self.server.files:
             kind = TYPES["." + name.rsplit(".", 1)[1]]
             return self._bytes(200, self.server.files[name[7:]], kind)
@@ -139,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             return "another site asked"
         given = self.path.split("/")[1].split("?")[0].encode("latin-1", "replace")
         if not hmac.compare_digest(given, self.server.token.encode()):
-            return "wrong or missing token: open the address that `wattribute view` printed"
+            return "wrong or missing token: open the address that wattribute printed"
         return ""
 
     def _answer(self, name: str, query: Mapping[str, str]) -> None:

@@ -1,14 +1,22 @@
 // Numbers and small pieces of HTML. Numbers read as in the Python twin (views/numbers.py): three digits, SI prefixes.
 
 const PREFIX = new Map([[-12, "p"], [-9, "n"], [-6, "µ"], [-3, "m"], [0, ""], [3, "k"], [6, "M"], [9, "G"], [12, "T"], [15, "P"]]);
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export function si(value, unit = "", digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return `${value < 0 ? "−" : ""}∞${unit ? ` ${unit}` : ""}`;
+  if (unit === "B") return bytes(value, digits);
   const exponent = unit === "%" || unit === "°C" || unit === "#" ? 0 : exponentOf(value, digits);
   const tail = PREFIX.get(exponent) + (unit === "#" ? "" : unit);
   const number = significant(value / 10 ** exponent, digits);
   return tail ? `${number} ${tail}` : number;
+}
+
+function bytes(value, digits) {
+  let power = 0;
+  for (; Math.abs(value) >= 1024 && power < BINARY.length - 1; power += 1) value /= 1024;
+  return `${significant(value, digits)} ${BINARY[power]}`;
 }
 
 function exponentOf(value, digits) {

@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import settings
@@ -25,10 +26,23 @@ def shared() -> Path:
 
 def need(command: str) -> str:
     """The path of a program; without it the test skips, and on CI (where it was installed first) fails."""
-    found = shutil.which(command)
-    if found:
-        return found
-    message = f"{command} is not installed: `make system` installs what the tests need"
+    return shutil.which(command) or skip_or_fail(
+        f"{command} is not installed: `make system` installs what the tests need"
+    )
+
+
+def skip_or_fail(message: str) -> NoReturn:
+    """Skip a test that this machine cannot run; on CI, which can, fail it."""
     if os.environ.get("CI") == "true":
         pytest.fail(message)
     pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def podman(tmp_path_factory):
+    """A Podman service with the image ``tiny``."""
+    from tests.podman import running
+
+    service = running(tmp_path_factory.mktemp("podman"))
+    yield service
+    service.stop()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .outputs.run import run
     from .outputs.sql import sql
     from .readers import read
+    from .recorders.daemon import images
     from .recorders.profile import profile
     from .recorders.record import record
     from .recorders.regions import region
@@ -48,6 +49,7 @@ _HOME = {
     "describe": "views.description",
     "emissions": "carbon",
     "functions": "outputs.profile",
+    "images": "recorders.daemon",
     "read": "readers",
     "load_ipython_extension": "integrations.jupyter",
     "merge": "alignment.merge",
@@ -75,6 +77,7 @@ __all__ = [
     "describe",
     "emissions",
     "functions",
+    "images",
     "load",
     "load_ipython_extension",
     "merge",

@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "convert": "Turn a trace or profile into a *.watt folder of Parquet tables.",
     "doctor": "Show what can be metered on this machine, how well, and what would mend the rest.",
     "export": "Write joules in the format of another tool: Perfetto, speedscope, hatchet, Extra-P, tables …",
+    "images": "List the container images that `run --image` finds here.",
     "info": "Show what a recording holds: hosts, processes, devices, signals, events, problems.",
     "monitor": "Watch the machine's devices live: power, use, energy and carbon so far, on a screen or a page.",
     "plot": "Draw a chart: power, timeline, flame graph, heatmap, call graph and more, to PNG, SVG, PDF or HTML.",
@@ -77,6 +78,8 @@ def main() -> None:
     except WattributeError as error:
         print(f"wattribute: {error}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say; while a command runs, it gets the signal and we do not
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left in stdout's buffer would fail again at exit
         if not isinstance(error, BrokenPipeError):

@@ -6,13 +6,14 @@ removed. Whatever fails after the child ended never hides the child's exit code:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,12 @@ from ..recorders.command import Ended, Recorded, record, signals_held
 
 if TYPE_CHECKING:
     from ..model import Recording
+    from ..recorders.container import Boxed, Container
     from ..recorders.stacks import Profiling
+    from .score import Sought
 
 SUMMARY = "summary.json"
+RESULTS = "results"  # what was copied out of a container
 
 
 @dataclass(frozen=True)
@@ -51,31 +55,42 @@ def run(
     observers: Sequence[Callable[[dict[str, Any]], None]] = (),
     profiling: Profiling | None = None,
     metadata: Mapping[str, Any] | None = None,
+    container: Container | None = None,
+    score: str | None = None,
 ) -> Run:
     """Run a command under the meters; its recording is saved as a new folder ``output`` (``*.watt``).
 
     With ``profiling`` the Python programs among what runs record their stacks, and the recording has their functions.
-    ``metadata`` is kept with the recording; ``observers`` are called with what the meters say, every second.
+    With ``container`` the command (or, without one, what its image says) runs in that. ``score``, "FILE:KEY", takes a
+    number from a file that the program wrote. ``metadata`` is kept with the recording; ``observers`` are called with
+    what the meters say, every second.
     """
-    with signals_held():
-        if zone is not None or intensity is not None or "WATTRIBUTE_ZONE" in os.environ:
-            from ..carbon import check
+    if zone is not None or intensity is not None or "WATTRIBUTE_ZONE" in os.environ:
+        from ..carbon import check
 
-            check(zone, intensity)  # a wrong name is to be said before the command runs
-        rank = ranks.of()
-        named = meters if ranks.samples(rank) else None  # None: another rank of this node reads the meters
-        told = _told(command, zone, rank, profiling) | dict(metadata or {})
-        folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
+        check(zone, intensity)  # a wrong name is to be said before the command runs
+    sought = None if score is None else _sought(score, container)
+    rank = ranks.of()
+    named = meters if ranks.samples(rank) else None  # None: another rank of this node reads the meters
+    folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
+    boxed = None if container is None else _boxed(container, profiling, folder)
+    told = _told(command, zone, rank, profiling, boxed) | dict(metadata or {})
+    with signals_held(), boxed or contextlib.nullcontext():
         with ranks.attendance(rank, named is not None) as others_done:
             recorded = record(
                 command, folder, meters=named, interval_s=interval_s, observers=observers, scope=scope,
-                metadata=told, until=others_done, profiling=profiling,
+                metadata=told, until=others_done, profiling=profiling, child=boxed.run if boxed else None,
             )  # fmt: skip
-        return _finished(recorded, folder, notes, zone, intensity)
+        more = _collected(boxed, sought, folder, notes)
+        return _finished(recorded, folder, notes, zone, intensity, more)
 
 
 def _told(
-    command: Sequence[str], zone: str | None, rank: ranks.Rank | None, profiling: Profiling | None
+    command: Sequence[str],
+    zone: str | None,
+    rank: ranks.Rank | None,
+    profiling: Profiling | None,
+    boxed: Boxed | None,
 ) -> dict[str, Any]:
     """What a recording says of itself beside its readings."""
     told: dict[str, Any] = {"zone": zone} if zone else {}
@@ -84,7 +99,64 @@ def _told(
         told["name"] = shlex.join(command[1:])  # the program: which Python ran it stands in "command"
     if rank is not None:
         told["rank"] = rank.as_dict()
+    if boxed is not None:
+        told |= {"container": boxed.about(), "name": shlex.join([boxed.spec.image, *command])}
     return told
+
+
+def _boxed(container: Container, profiling: Profiling | None, folder: Path) -> Boxed:
+    """A container made ready, before signals are held: a pull takes long and may be interrupted."""
+    from ..recorders.container import LOG, prepare
+
+    if profiling is not None:
+        raise OptionError("--profile sees no Python inside containers; profile there: wattribute profile in the image")
+    return prepare(container, folder / LOG)
+
+
+def _sought(score: str, container: Container | None) -> Sought:
+    from .score import Sought
+
+    sought = Sought.of(score)
+    if container is not None and not container.results and not sought.path.is_absolute():
+        raise OptionError(f"--score {score}: name the container's file from its root, or its folder with --results")
+    return sought
+
+
+def _collected(boxed: Boxed | None, sought: Sought | None, folder: Path, trouble: list[str]) -> dict[str, Any]:
+    """What the program left behind, for the recording's metadata: results copied out of a container, a score."""
+    more: dict[str, Any] = {}
+    kept = folder / RESULTS
+    if boxed is not None and boxed.spec.results:
+        more["results"] = [str(path.relative_to(folder)) for path in _copied(boxed, boxed.spec.results, kept, trouble)]
+    if sought is not None:
+        path = sought.path
+        if boxed is not None:
+            path = _out_of(boxed, sought.path, kept, trouble)
+        try:
+            more["score"] = {"value": sought.read(path), "file": str(sought.path), "key": sought.key}
+        except WattributeError as error:
+            trouble.append(str(error))
+    if boxed is not None:
+        trouble += boxed.trouble
+    return more
+
+
+def _out_of(boxed: Boxed, path: Path, kept: Path, trouble: list[str]) -> Path:
+    """Where a file of the container lies now: among its results, or copied out for itself."""
+    if not path.is_absolute():
+        return kept / path
+    if boxed.spec.results and path.is_relative_to(boxed.spec.results):
+        return kept / path.relative_to(boxed.spec.results)
+    _copied(boxed, str(path), kept, trouble)
+    return kept / path.name
+
+
+def _copied(boxed: Boxed, path: str, target: Path, trouble: list[str]) -> list[Path]:
+    try:
+        return boxed.copy_out(path, target)
+    except WattributeError as error:
+        trouble.append(str(error))
+        return []
 
 
 def _place(output: str | os.PathLike[str] | None, suffix: str) -> tuple[Path, list[str]]:
@@ -107,7 +179,12 @@ def _place(output: str | os.PathLike[str] | None, suffix: str) -> tuple[Path, li
 
 
 def _finished(
-    recorded: Recorded, folder: Path, notes: Sequence[str], zone: str | None, intensity: float | str | None
+    recorded: Recorded,
+    folder: Path,
+    notes: Sequence[str],
+    zone: str | None,
+    intensity: float | str | None,
+    more: Mapping[str, Any],
 ) -> Run:
     """Make, summarise and save the recording; what goes wrong here is told beside the exit code, never instead."""
     ended, trouble = recorded.ended, list(notes)
@@ -116,7 +193,7 @@ def _finished(
     if recorded.sampling.failure:
         trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")
     try:
-        recording, summary = _summarised(recorded, zone, intensity)
+        recording, summary = _summarised(recorded, zone, intensity, more)
     except WattributeError as error:
         return Run(ended.exit_code, folder, ended, None, None, (*trouble, str(error)))
     try:
@@ -130,11 +207,12 @@ def _finished(
 
 
 def _summarised(
-    recorded: Recorded, zone: str | None, intensity: float | str | None
+    recorded: Recorded, zone: str | None, intensity: float | str | None, more: Mapping[str, Any]
 ) -> tuple[Recording, dict[str, Any]]:
     from .summary import summarise
 
     recording = recorded.recording()
+    recording = replace(recording, metadata={**recording.metadata, **more})
     return recording, summarise(recording, zone, intensity)
 
 

@@ -60,6 +60,7 @@ def summarise(
         "command": recording.metadata.get("command", []),
         "duration_s": (end - begin) / recording.clock.ticks_per_s,
         "exit_code": run.get("exit_code"),
+        "score": recording.metadata.get("score", {}).get("value"),
         "energy_j": _sum(counted, "energy_j"),
         "low_j": _sum(counted, "low_j"),
         "high_j": _sum(counted, "high_j"),

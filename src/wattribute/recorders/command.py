@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .stacks import Profiling
 
 _KEYBOARD = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
-_PASSED = _KEYBOARD | {
+PASSED = _KEYBOARD | {
     signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM,
 }  # fmt: skip
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -42,7 +42,7 @@ class Ended:
     exit_code: int  # 128 + signal when a signal ended it, as shells say
     start_ns: int
     end_ns: int
-    cpu_s: float = 0.0  # of the child and all it waited for
+    cpu_s: float | None = 0.0  # of the child and all it waited for; None: unknown
     max_rss_bytes: int = 0
     error: str = ""  # why it did not start
 
@@ -58,19 +58,23 @@ def signals_held() -> Iterator[None]:
     Threads inherit what is blocked, so none can swallow a signal. What comes after the child ended asks for an end
     that is about to come anyway, and is dropped.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED)
     try:
         yield
     finally:
-        while pending := signal.sigpending() & (_PASSED - before):
+        while pending := signal.sigpending() & (PASSED - before):
             signal.sigwait(pending)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+Started = Callable[[int, int], None]  # pid, monotonic ns
+Child = Callable[[Sequence[str], Mapping[str, str], Started], Ended]  # run_child, or a container's ``run``
 
 
 def run_child(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
-    started: Callable[[int, int], None] = lambda pid, start_ns: None,
+    started: Started = lambda pid, start_ns: None,
 ) -> Ended:
     """Run a command to its end; ``started(pid, ns)`` is called once it runs."""
     with signals_held():
@@ -130,7 +134,7 @@ def _in_foreground() -> bool:
 
 def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Any, own_group: bool) -> int:
     # Python ignores these two; a program expects them as they were
-    options: dict[str, Any] = {"setsigmask": set(mask) - _PASSED, "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ]}
+    options: dict[str, Any] = {"setsigmask": set(mask) - PASSED, "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ]}
     if own_group:
         options["setpgroup"] = 0
     try:
@@ -144,7 +148,7 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Any, ow
 def _await(waiter: _Waiter, start_ns: int, shared_terminal: bool) -> Ended:
     """Pass signals on until the child has ended."""
     while True:
-        number, from_kernel = _next_signal(_PASSED | {signal.SIGCHLD})
+        number, from_kernel = _next_signal(PASSED | {signal.SIGCHLD})
         if waiter.ended is not None:
             end_ns, status, usage = waiter.ended
             code = os.waitstatus_to_exitcode(status)
@@ -201,17 +205,18 @@ def record(
     metadata: Mapping[str, Any] | None = None,
     until: Callable[[], None] | None = None,
     profiling: Profiling | None = None,
+    child: Child | None = None,
 ) -> Recorded:
     """Run a command under a sampler, which writes its journal into a new ``folder``.
 
     Sampling goes on after the command's end until ``until`` returns: other ranks of the node may still run. With
-    ``profiling`` the Python programs in it record their stacks.
+    ``profiling`` the Python programs in it record their stacks. ``child`` runs it instead of ``run_child``.
     """
-    _check(command, interval_s, scope)
+    _check(command if child is None else ["its image's own"], interval_s, scope)
     folder = new_folder(Path(folder))
     about = {"command": list(command), "scope": scope, **_environment(), **(metadata or {})}
     about |= {"profile": asdict(profiling)} if profiling is not None else {}
-    sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=scope == "process")
+    sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(scope, child))
     try:
         sampling.start()
     except BaseException:
@@ -223,7 +228,8 @@ def record(
     if profiling is not None:
         environment = stacks.environment(profiling, parts, environment)
     busy_s = busy_core_s()
-    ended = run_child(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
+    run = run_child if child is None else child
+    ended = run(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
     busy_after_s = busy_core_s()
     until_ns = ended.end_ns
     if until is not None and ended.exit_code < 128:  # not when we are asked to stop
@@ -251,6 +257,13 @@ def _check(command: Sequence[str], interval_s: float | None, scope: str) -> None
         raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
     if scope not in ("machine", "process"):
         raise OptionError.unknown("scope", scope, ["machine", "process"])
+
+
+def _shares(scope: str, child: Child | None) -> str:
+    """Whose processes count on the GPUs, for the sampler: nobody's in particular, a family's or a control group's."""
+    if scope == "machine":
+        return ""
+    return "family" if child is None else "group"
 
 
 def _environment() -> dict[str, Any]:

@@ -1,0 +1,47 @@
+"""The flags of a container, for ``run``: a verb takes a parameter ``container`` and wears ``with_container``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Optional
+
+import typer
+
+from ..errors import OptionError
+from .options import with_flags
+
+# Typer reads these types at run time, on Python 3.10 too, and wants Optional
+_Text = Optional[str]  # noqa: UP045
+_Texts = list[str]
+
+
+def _flags(
+    image: Annotated[
+        _Text, typer.Option(metavar="IMAGE", help="Run in a container of this image; CMD replaces its own command.")
+    ] = None,
+    gpus: Annotated[str, typer.Option(metavar="all|0,1", help="GPUs the container may use.")] = "",
+    volume: Annotated[_Texts, typer.Option(metavar="A:B", help="A of this machine as B in the container.")] = [],  # noqa: B006
+    env: Annotated[_Texts, typer.Option(metavar="K=V", help="A variable for the container; K alone: as here.")] = [],  # noqa: B006
+    network: Annotated[str, typer.Option(help="The container's network: none, host or a name.")] = "",
+    pull: Annotated[bool, typer.Option("--pull", help="Fetch the image from its registry first.")] = False,
+    logs: Annotated[bool, typer.Option(help="Show what the container says while it runs.")] = True,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not remove the container.")] = False,
+    results: Annotated[
+        str, typer.Option(metavar="DIR", help="Copy this folder of the container into the recording.")
+    ] = "",
+) -> None:
+    """Only its signature counts."""
+
+
+def _container(image: str | None, **given: Any) -> Any:
+    """The container asked for, or None; its flags without an image are a mistake."""
+    if image is None:
+        stray = [name for name, value in given.items() if value and name != "logs"]
+        if stray:
+            raise OptionError(f"--{stray[0]} is for containers; name one with --image")
+        return None
+    from ..recorders.container import Container
+
+    return Container(image, volumes=given.pop("volume"), environment=given.pop("env"), **given)
+
+
+with_container = with_flags("container", _flags, _container)

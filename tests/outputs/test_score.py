@@ -1,0 +1,59 @@
+"""A program's own score out of the files it writes."""
+
+from pathlib import Path
+
+import pytest
+
+from wattribute.errors import FormatError, NoDataError, NotFoundError, OptionError
+from wattribute.outputs.score import Sought
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "key", "value"),
+    [
+        ("a.json", '{"runs": [{"time": 2}, {"time": 3.5}]}', "runs.-1.time", 3.5),
+        ("a.yml", "time: 578.37167\nname: stemdl\n", "time", 578.37167),
+        ("a.yaml", "result: {grade: A}", "result.grade", "A"),
+        ("a.csv", "epoch,loss.mean\n1,0.5\n2,0.25\n", "loss.mean", 0.25),
+        ("a:b.JSON", "\ufeff[7]", "0", 7.0),
+    ],
+)
+def test_a_score(tmp_path, name, text, key, value):
+    if "y" in name:
+        pytest.importorskip("yaml", reason="the docker extra is not installed")
+    (tmp_path / name).write_text(text)
+    sought = Sought.of(f"{tmp_path / name}:{key}")
+    assert sought.read(sought.path) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "error", "said"),
+    [
+        ("a.json", "{", FormatError, "is not JSON"),
+        ("a.json", '{"time": null}', NoDataError, "no number or word"),
+        ("a.json", '{"time": true}', NoDataError, "no number or word"),
+        ("a.json", '{"Time": 1}', NoDataError, r"has no 'time' \(there: Time\)"),
+        ("a.json", "[1]", NoDataError, r"has no 'time' \(there: list\)"),
+        ("a.csv", "time\n", NoDataError, "has no rows"),
+        ("a.json", None, NotFoundError, "No such file"),
+    ],
+)
+def test_no_score_says_why(tmp_path, name, text, error, said):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(error, match=said):
+        Sought.of(f"{name}:time").read(tmp_path / name)
+
+
+def test_yaml_makes_no_objects(tmp_path):
+    pytest.importorskip("yaml", reason="the docker extra is not installed")
+    path = tmp_path / "a.yml"
+    path.write_text("time: !!python/object/apply:os.system [true]")
+    with pytest.raises(FormatError, match="is not YAML"):
+        Sought(Path("a.yml"), "time").read(path)
+
+
+@pytest.mark.parametrize("text", ["a.json", ":x", "a.json:", "a.txt:x"])
+def test_what_is_no_score(text):
+    with pytest.raises(OptionError):
+        Sought.of(text)

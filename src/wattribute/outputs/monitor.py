@@ -77,10 +77,10 @@ def monitor(
         stop.wait(min(_LOOK_S, left_s))
     sampling.tell({"end": time.monotonic_ns(), "exit_code": 0})
     sampling.finish()
-    trouble = [*audience.trouble, *([f"sampling stopped: {sampling.failure}"] if sampling.failure else [])]
-    if folder is None:
-        return Monitored(audience.last, trouble=tuple(trouble))
-    return _kept(sampling, folder, audience.last, zone, intensity, trouble)
+    if folder is not None:
+        return _kept(sampling, folder, audience, zone, intensity)
+    failed = [f"sampling stopped: {sampling.failure}"] if sampling.failure else []
+    return Monitored(audience.last, trouble=(*audience.trouble, *failed))
 
 
 def _check(interval_s: float | None, duration_s: float | None) -> None:
@@ -118,15 +118,10 @@ class _Audience:
 
 
 def _kept(
-    sampling: Sampling,
-    folder: Path,
-    last: Status | None,
-    zone: str | None,
-    intensity: float | str | None,
-    trouble: list[str],
+    sampling: Sampling, folder: Path, audience: _Audience, zone: str | None, intensity: float | str | None
 ) -> Monitored:
     """Make an ordinary recording of the journal, as ``run`` does."""
-    from .run import _finish
+    from .run import _finished
 
-    _, summary = _finish(Recorded(Ended(0, 0, 0), sampling), folder, zone, intensity, trouble)
-    return Monitored(last, folder, summary, tuple(trouble))
+    run = _finished(Recorded(Ended(0, 0, 0), sampling), folder, audience.trouble, zone, intensity)
+    return Monitored(audience.last, folder, run.summary, run.trouble)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..recorders import clocks
-from ..recorders.command import Ended, Recorded, _environment
+from ..recorders.command import Ended, Recorded, surroundings
 from ..recorders.sampling import Sampling, new_folder
 from .live import Live, Status
 
@@ -58,7 +58,7 @@ def monitor(
     folder = None if output is None else new_folder(Path(output))
     stop = stop or threading.Event()
     audience = _Audience(observers)
-    about = {**_environment(), "source": "wattribute monitor", "clock": clocks.stamp()}
+    about = {**surroundings(), "source": "wattribute monitor", "clock": clocks.stamp()}
     about |= {"name": f"monitor of {about['host']}", "command": ["monitor"]} | ({"zone": zone} if zone else {})
     live_s = LIVE_S if interval_s is None else max(LEAST_LIVE_S, interval_s)
     sampling = Sampling(folder, meters, interval_s, [audience], live_s=live_s, about=about)
@@ -121,7 +121,7 @@ def _kept(
     sampling: Sampling, folder: Path, audience: _Audience, zone: str | None, intensity: float | str | None
 ) -> Monitored:
     """Make an ordinary recording of the journal, as ``run`` does."""
-    from .run import _finished
+    from .run import finished
 
-    run = _finished(Recorded(Ended(0, 0, 0), sampling), folder, audience.trouble, zone, intensity)
+    run = finished(Recorded(Ended(0, 0, 0), sampling), folder, audience.trouble, zone, intensity, {})
     return Monitored(audience.last, folder, run.summary, run.trouble)

@@ -82,7 +82,7 @@ def run(
                 metadata=told, until=others_done, profiling=profiling, child=boxed.run if boxed else None,
             )  # fmt: skip
         more = _collected(boxed, sought, folder, notes)
-        return _finished(recorded, folder, notes, zone, intensity, more)
+        return finished(recorded, folder, notes, zone, intensity, more)
 
 
 def _told(
@@ -178,7 +178,7 @@ def _place(output: str | os.PathLike[str] | None, suffix: str) -> tuple[Path, li
     return path, notes
 
 
-def _finished(
+def finished(
     recorded: Recorded,
     folder: Path,
     notes: Sequence[str],

@@ -214,7 +214,7 @@ def record(
     """
     _check(command if child is None else ["its image's own"], interval_s, scope)
     folder = new_folder(Path(folder))
-    about = {"command": list(command), "scope": scope, **_environment(), **(metadata or {})}
+    about = {"command": list(command), "scope": scope, **surroundings(), **(metadata or {})}
     about |= {"profile": asdict(profiling)} if profiling is not None else {}
     sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(scope, child))
     try:
@@ -266,7 +266,7 @@ def _shares(scope: str, child: Child | None) -> str:
     return "family" if child is None else "group"
 
 
-def _environment() -> dict[str, Any]:
+def surroundings() -> dict[str, Any]:
     """Where and by what a run was made. Values of variables stay out, except those that say what a run was given."""
     import platform
     import socket

@@ -116,7 +116,7 @@ class Sampler:
         clock: Callable[[], int] = time.monotonic_ns,
         interval_s: float | None = None,
         live_s: float | None = None,
-        watch: Callable[[int], list[int]] | None = None,  # pid → the process and its descendants, for shares
+        watch: Callable[[int], list[int]] | None = None,  # pid → the processes that count with it, for shares
     ) -> None:
         self._plans = [Plan(number, meter, interval_s) for number, meter in enumerate(meters)]
         self._journal, self._control, self._clock = journal, control, clock
@@ -303,7 +303,7 @@ def main(order: dict[str, Any]) -> None:
     journal.flush()
     if order["live_s"]:
         control.tell({"about": about})
-    watch = descendants if order.get("shares") else None
+    watch = _watch(order["shares"])
     sampler = Sampler(meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"], watch=watch)
     sampler.run()
     for meter in meters:
@@ -325,6 +325,15 @@ def plain(channel: Channel) -> dict[str, Any]:
 
 
 _PLAIN = ("name", "kind", "unit", "wraps_at", "latency_s", "period_s", "estimated", "gain_error", "declared", "whole")
+
+
+def _watch(whose: str) -> Callable[[int], list[int]] | None:
+    """How to find the processes that count with the child's: by "family", by control "group", or not at all."""
+    if whose == "group":
+        from .cgroups import members
+
+        return members
+    return descendants if whose else None
 
 
 def descendants(pid: int) -> list[int]:

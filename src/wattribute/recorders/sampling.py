@@ -58,7 +58,8 @@ class Sampling:
     """A running sampler. ``meters`` are names (``name`` or ``name:root``), () for all that work, None for none.
 
     ``observers`` are called (in a thread) with the sampler's status every ``live_s`` seconds. Without a folder nothing
-    is kept: then the observers are all there is.
+    is kept: then the observers are all there is. ``shares`` "family" or "group" notes what part of the GPUs the child's
+    descendants, or its control group, had.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Sampling:
         observers: Sequence[Observer] = (),
         live_s: float = 1.0,
         about: dict[str, Any] | None = None,
-        shares: bool = False,
+        shares: str = "",
     ) -> None:
         self._folder, self._observers = folder, observers
         self._order = {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .outputs.profile import functions
     from .outputs.run import run
     from .outputs.sql import sql
+    from .outputs.timeseries.send import send
     from .readers import read
     from .recorders.profile import profile
     from .recorders.record import record
@@ -56,6 +57,7 @@ _HOME = {
     "run": "outputs.run",
     "save": "archive",
     "scan": "archive",
+    "send": "outputs.timeseries.send",
     "sql": "outputs.sql",
     "view": "views.page",
     "write_page": "views.page",
@@ -84,6 +86,7 @@ __all__ = [
     "run",
     "save",
     "scan",
+    "send",
     "sql",
     "view",
     "write_page",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .outputs.profile import functions
     from .outputs.run import run
     from .outputs.sql import sql
+    from .outputs.timeseries.send import send
     from .readers import read
     from .recorders.daemon import images
     from .recorders.profile import profile
@@ -60,6 +61,7 @@ _HOME = {
     "run": "outputs.run",
     "save": "archive",
     "scan": "archive",
+    "send": "outputs.timeseries.send",
     "sql": "outputs.sql",
     "view": "views.page",
     "write_page": "views.page",
@@ -90,6 +92,7 @@ __all__ = [
     "run",
     "save",
     "scan",
+    "send",
     "sql",
     "view",
     "write_page",

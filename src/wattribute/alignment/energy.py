@@ -108,7 +108,7 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     def tell(kind: str, text: str) -> None:
         told.append(Problem(kind, f"{signal.name}: {text}", signal.location if signal.location >= 0 else None))
 
-    times, values = _tidy(signal, tell)
+    times, values = tidy(signal, tell)
     scale = float(signal.scale.numerator), float(signal.scale.denominator)
     unit = signal.unit if signal.kind != "gauge" else integral_unit(signal.unit)
     latency = 0 if signal.latency_s is None else max(0, clock.ticks(signal.latency_s))
@@ -123,7 +123,7 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     elif signal.kind == "delta":
         raw, cuts = np.concatenate([[0.0], np.cumsum(values[1:].astype(np.float64))]), np.zeros(len(times) - 1, bool)
     else:
-        times, steps, cuts = _unwrapped(signal, times, values, tell)
+        times, steps, cuts = unwrapped(signal, times, values, tell)
         raw = np.concatenate([[0], np.cumsum(steps)])
         times, raw, cuts = _collapsed(signal, times, raw, cuts, tell)
     curve = raw.astype(np.float64) * scale[0] / scale[1]
@@ -141,7 +141,10 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     )
 
 
-def _tidy(signal: Signal, tell: Callable[[str, str], None]) -> tuple[Ints, npt.NDArray[Any]]:
+def _silent(kind: str, text: str) -> None: ...
+
+
+def tidy(signal: Signal, tell: Callable[[str, str], None] = _silent) -> tuple[Ints, npt.NDArray[Any]]:
     """Readings in time order, one per moment, without those that are no numbers."""
     times, values = np.asarray(signal.times, np.int64), np.asarray(signal.values)
     if values.dtype.kind == "f":
@@ -183,8 +186,8 @@ def _steps(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.diff(values.astype(np.int64) if values.dtype.kind == "i" else values)
 
 
-def _unwrapped(
-    signal: Signal, times: Ints, values: npt.NDArray[Any], tell: Callable[[str, str], None]
+def unwrapped(
+    signal: Signal, times: Ints, values: npt.NDArray[Any], tell: Callable[[str, str], None] = _silent
 ) -> tuple[Ints, npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Times, increments without wraps, and where the curve has to be cut."""
     steps = _steps(values)

@@ -49,12 +49,12 @@ def emissions(
         return of_curve(*energy, **given)
     recording = energy.recording if isinstance(energy, Attribution) else energy
     times_ns, joules = curve(recording)
-    epoch_ns = recording.clock.epoch_ns if start is None else _moment(start)
+    epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     found = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
     return replace(found, estimated=any(part.signal.estimated for _, part in counted(recording)))
 
 
-def _moment(start: str | int) -> int:
+def moment(start: str | int) -> int:
     try:
         return parse_time(start)
     except ValueError:

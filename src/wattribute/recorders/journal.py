@@ -115,7 +115,7 @@ def parse(data: bytes, path: Path) -> Content:
         raise FormatError(path, "is not a journal of wattribute")
     content: Content | None = None
     end = len(MAGIC)
-    for kind, payload, after in _records(data, end):
+    for kind, payload, after in records(data, end):
         end = after
         if kind == ABOUT and content is None:
             content = Content(json.loads(payload))
@@ -132,7 +132,7 @@ def parse(data: bytes, path: Path) -> Content:
     return content
 
 
-def _records(data: bytes, at: int) -> Iterator[tuple[int, bytes, int]]:
+def records(data: bytes, at: int) -> Iterator[tuple[int, bytes, int]]:
     """(kind, payload, where the next record begins) as long as records are whole."""
     while at + _HEAD.size <= len(data):
         length, check, kind = _HEAD.unpack_from(data, at)

@@ -1,0 +1,138 @@
+"""Posts requests to one server over a connection that is kept, and says of each failure what kind it is.
+
+That a connection is kept is more than thrift: when a server is killed and started again between two requests, the
+broken connection is the only sign of it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from .protocols import Request
+from .target import Target
+
+_AGAIN = {408, 425, 429, 500, 502, 503, 504}
+_MOST_BYTES = 1 << 16
+_SHOWN = 160
+
+
+class SendError(Exception):
+    """A request that did not arrive.
+
+    ``again``: the same may work later. ``lost``: the server broke off, and may have forgotten what it confirmed
+    before. ``refused``: it was understood and turned down for good; other requests may pass.
+    """
+
+    def __init__(self, message: str, again: bool = False, lost: bool = False, wait_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.again, self.lost, self.wait_s = again, lost, wait_s
+
+    refused = False
+
+
+class RefusedError(SendError):
+    """The server does not want this one, whatever happens."""
+
+    refused = True
+
+
+class Client:
+    """One server."""
+
+    def __init__(self, target: Target, headers: Mapping[str, str], timeout_s: float = 10.0) -> None:
+        self.target, self.timeout_s = target, timeout_s
+        self._headers = {"User-Agent": "wattribute", **headers}
+        self._connection: http.client.HTTPConnection | None = None
+        self._prefix = ""  # in front of paths when a proxy is asked
+        self._made = False  # whether we tried to create the database
+
+    def post(self, request: Request) -> None:
+        """Send one request; raises SendError."""
+        sent = {"Content-Type": request.type, "Content-Encoding": "gzip"}
+        status, body, wait_s = self._ask(request.path, request.body, sent)
+        if status == 404 and self.target.protocol == "influx" and not self._made:
+            self._made = True
+            if self._create():
+                status, body, wait_s = self._ask(request.path, request.body, sent)
+        if status // 100 != 2:
+            raise self._failure(status, body, wait_s)
+        if self.target.protocol == "otlp":
+            _check_partial(body)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _create(self) -> bool:
+        """InfluxDB 1.x has databases that somebody must create; it does no harm when there is one."""
+        name = self.target.path.replace("\\", "\\\\").replace('"', '\\"')
+        body = urlencode({"q": f'CREATE DATABASE "{name}"'}).encode()
+        status, _, _ = self._ask("/query", body, {"Content-Type": "application/x-www-form-urlencoded"})
+        return status == 200
+
+    def _ask(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes, float]:
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            self._connection.timeout = self.timeout_s
+            if self._connection.sock is not None:
+                self._connection.sock.settimeout(self.timeout_s)
+            self._connection.request("POST", self._prefix + path, body, {**self._headers, **headers})
+            answer = self._connection.getresponse()
+            content = answer.read(_MOST_BYTES)
+        except ssl.SSLCertVerificationError as error:
+            self.close()
+            raise SendError(f"its certificate is not trusted ({error.verify_message})") from error
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise SendError(_plain(str(error)) or type(error).__name__, again=True, lost=True) from error
+        if answer.will_close or not answer.isclosed():
+            self.close()
+        wait = answer.headers.get("Retry-After", "")
+        return answer.status, content, float(wait) if wait.isdigit() else 0.0
+
+    def _connect(self) -> http.client.HTTPConnection:
+        target, kind = self.target, "https" if self.target.tls else "http"
+        proxy = "" if proxy_bypass(target.host) else getproxies().get(kind, "")
+        parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+        host, port = (parts.hostname, parts.port or 80) if proxy and parts.hostname else (target.host, target.port)
+        if not target.tls:
+            bracketed = f"[{target.host}]" if ":" in target.host else quote(target.host)
+            self._prefix = f"http://{bracketed}:{target.port}" if proxy else ""
+            return http.client.HTTPConnection(host, port, timeout=self.timeout_s)
+        secure = http.client.HTTPSConnection(host, port, timeout=self.timeout_s, context=ssl.create_default_context())
+        if proxy:
+            secure.set_tunnel(target.host, target.port)
+        return secure
+
+    def _failure(self, status: int, body: bytes, wait_s: float) -> SendError:
+        said = _plain(body.decode("utf-8", "replace"))
+        message = f"HTTP {status}" + (f": {said}" if said else "")
+        if status in (401, 403):
+            return SendError(f"HTTP {status}, the server does not accept our user, password or token")
+        if status in (404, 405, 407) or status // 100 == 3:  # a wrong address, which somebody may mend
+            return SendError(message)
+        if status in _AGAIN or status >= 500:
+            return SendError(message, again=True, lost=status in (502, 503, 504), wait_s=wait_s)
+        return RefusedError(message)
+
+
+def _check_partial(body: bytes) -> None:
+    with suppress(ValueError, AttributeError, TypeError):
+        partial = json.loads(body or b"{}").get("partialSuccess") or {}
+        if int(partial.get("rejectedDataPoints") or 0):
+            raise RefusedError(_plain(str(partial.get("errorMessage", ""))) or "points were rejected")
+
+
+def _plain(text: str) -> str:
+    """One short line of what a server said, without anything that could steer a terminal."""
+    text = " ".join(re.sub(r"[^\x20-\x7e\u00a1-\uffff]", " ", text).split())
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

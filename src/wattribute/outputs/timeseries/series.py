@@ -1,0 +1,210 @@
+"""A recording → columns of points: which metrics are told of each device, under which labels, at which times.
+
+Every device has its energy as a counter of joules that starts at 0 with the run, and its power as a gauge: the power
+sensor's readings, else the slope of its energy. What else its sensors say (temperature, utilisation …) comes as gauges
+with the sensor's name. One energy source per device; a device whose energy another one includes carries
+``apart="true"``, so that sums over ``apart=""`` count nothing twice, and estimates carry ``estimated="true"``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...alignment import energy
+from ...alignment.energy import tidy
+from ...attribution.options import checked
+from ...attribution.select import chosen
+from ...carbon.recordings import counted
+from ...errors import NoDataError
+from ...model import Device, Recording, Signal
+
+SLOPE_NS = 100_000_000  # power from a counter is a mean over at least this long: update times jitter
+_LONGEST = 120  # characters of a label
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is told: ``wattribute_<name>_<unit>``, with ``_total`` when it counts."""
+
+    name: str
+    unit: str
+    kind: str  # "counter" or "gauge"
+    symbol: str  # the unit as UCUM writes it, for OTLP
+    help: str
+
+    @property
+    def family(self) -> str:
+        return f"wattribute_{self.name}_{self.unit}"
+
+    @property
+    def field(self) -> str:
+        """Its name without the prefix, as a field of Influx."""
+        return f"{self.name}_{self.unit}{'_total' if self.kind == 'counter' else ''}"
+
+
+ENERGY = Metric("energy", "joules", "counter", "J", "Energy used since the run began.")
+POWER = Metric("power", "watts", "gauge", "W", "Power now: the sensor's reading, or the slope of its energy counter.")
+_OTHERS = {
+    "°C": (Metric("temperature", "celsius", "gauge", "Cel", "Temperature."), 1.0),
+    "%": (Metric("utilisation", "ratio", "gauge", "1", "Share of the time or capacity in use."), 0.01),
+    "B": (Metric("memory", "bytes", "gauge", "By", "Memory in use."), 1.0),
+    "Hz": (Metric("clock", "hertz", "gauge", "Hz", "Clock frequency."), 1.0),
+}
+METRICS = (ENERGY, POWER, *(metric for metric, _ in _OTHERS.values()))
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one metric under one set of labels, in the order of time."""
+
+    metric: Metric
+    labels: Labels  # sorted by name; no empty values
+    times_ns: Ints  # since the epoch
+    values: Floats
+    start_ns: int  # when the counter was 0
+
+    def __len__(self) -> int:
+        return len(self.times_ns)
+
+    def thinned(self, step_ns: int) -> Series:
+        """The last point of every ``step_ns``: for protocols whose times are coarser than ours."""
+        step = self.times_ns // step_ns
+        last = np.append(step[1:] != step[:-1], True)[: len(step)]
+        return self if last.all() else replace(self, times_ns=self.times_ns[last], values=self.values[last])
+
+
+@dataclass(frozen=True)
+class Track:
+    """How one signal becomes one series."""
+
+    row: int  # of Recording.signals
+    metric: Metric
+    labels: Labels
+    rule: str  # "total": its energy so far; "slope": the power that means; "value": the reading itself
+    factor: float = 1.0  # of a value, from the signal's unit to the metric's
+
+
+def tracks(recording: Recording, epoch_ns: int) -> list[Track]:
+    """What is told of a recording that began at ``epoch_ns``."""
+    common = {"run": run_name(recording.metadata, epoch_ns), "zone": str(recording.metadata.get("zone") or "")}
+    found: list[Track] = []
+    try:
+        sources, _ = chosen(recording, checked())
+        summed = {(device.host, device.name) for device, _ in counted(recording)}
+    except NoDataError:  # temperatures alone are worth telling
+        sources, summed = [], set()
+    for row, device in sources:
+        signal = recording.signals[row]
+        apart = "" if (device.host, device.name) in summed else "true"
+        labels = common | {"apart": apart, "estimated": "true" if signal.estimated else ""}
+        found.append(Track(row, ENERGY, _labels(device, labels), "total"))
+        power = _power_row(recording, signal)
+        found.append(Track(row if power is None else power, POWER, _labels(device, labels), "slope"))
+        if power is not None:
+            scale = float(recording.signals[power].scale)
+            found[-1] = replace(found[-1], rule="value", factor=scale)
+    return found + list(_others(recording, common))
+
+
+def _power_row(recording: Recording, source: Signal) -> int | None:
+    """The device's power sensor, of the same trustworthiness as its energy; the first one is the most direct."""
+    for row, signal in enumerate(recording.signals):
+        same = (signal.host, signal.device, signal.estimated) == (source.host, source.device, source.estimated)
+        if same and signal.unit == "W" and signal.kind == "gauge" and len(signal):
+            return row
+    return None
+
+
+def _others(recording: Recording, common: Mapping[str, str]) -> Iterator[Track]:
+    devices = {(device.host, device.name): device for device in recording.devices}
+    for row, signal in enumerate(recording.signals):
+        device = devices.get((signal.host, signal.device))
+        if device is not None and signal.kind == "gauge" and signal.unit in _OTHERS and len(signal):
+            metric, factor = _OTHERS[signal.unit]
+            labels = _labels(device, {**common, "sensor": signal.name})
+            yield Track(row, metric, labels, "value", factor * float(signal.scale))
+
+
+def _labels(device: Device, more: Mapping[str, str]) -> Labels:
+    told = {"device": device.name, "kind": device.kind, "host": device.host, **more}
+    cleaned = {name: clean(value) for name, value in told.items()}
+    return tuple(sorted((name, value) for name, value in cleaned.items() if value))
+
+
+def clean(text: str) -> str:
+    """A label's value that every protocol can carry: no control characters, no backslash, not endless."""
+    text = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", " ", text.replace("\\", "/"))
+    return " ".join(text.split())[:_LONGEST].strip()
+
+
+def run_name(metadata: Mapping[str, Any], epoch_ns: int) -> str:
+    """The program and when it began, as in "train.py 2026-01-31T12:00:00.250Z": its arguments are nobody's business."""
+    command = [str(word) for word in metadata.get("command") or ()]
+    program = Path(command[0]).name if command else str(metadata.get("name") or "recording")
+    if program.startswith("python") and len(command) > 1 and not command[1].startswith("-"):
+        program = Path(command[1]).name
+    began_ms = int((metadata.get("clock") or {}).get("epoch_ns", epoch_ns)) // 1_000_000
+    began = datetime.fromtimestamp(began_ms // 1000, timezone.utc)
+    return f"{program[:60]} {began:%Y-%m-%dT%H:%M:%S}.{began_ms % 1000:03d}Z"
+
+
+def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
+    """All that is told of a finished recording whose clock began at ``epoch_ns``."""
+    for track in tracks(recording, epoch_ns):
+        signal = recording.signals[track.row]
+        if track.rule == "value":
+            times, raw = tidy(signal)
+            values = raw.astype(np.float64) * track.factor
+        else:
+            curve = energy(signal, recording.clock)
+            times, values = curve.times, curve.values
+        times_ns = recording.clock.ns(times) + epoch_ns
+        if track.rule == "slope":
+            times_ns, values = slopes(*last_of_each(times_ns, values))
+        if len(times_ns):
+            yield Series(track.metric, track.labels, times_ns, values, epoch_ns)
+
+
+def last_of_each(times_ns: Ints, totals: Floats) -> tuple[Ints, Floats]:
+    """The last point in every tenth of a second of the wall clock, whichever batches they came in."""
+    step = times_ns // SLOPE_NS
+    last = np.append(step[1:] != step[:-1], True)[: len(step)]
+    return times_ns[last], totals[last]
+
+
+def slopes(times_ns: Ints, totals: Floats) -> tuple[Ints, Floats]:
+    """The mean power between points, told at the later one."""
+    return times_ns[1:], np.diff(totals) / (np.diff(times_ns) / 1e9)
+
+
+def chunks(told: Iterable[Series], most: int) -> Iterator[list[Series]]:
+    """Series cut into lists of at most ``most`` points."""
+    chunk: list[Series] = []
+    room = most
+    for whole in told:
+        at = 0
+        while at < len(whole):
+            part = replace(whole, times_ns=whole.times_ns[at : at + room], values=whole.values[at : at + room])
+            chunk.append(part)
+            at, room = at + len(part), room - len(part)
+            if not room:
+                yield chunk
+                chunk, room = [], most
+    if chunk:
+        yield chunk
+
+
+def points(told: Sequence[Series]) -> int:
+    return sum(map(len, told))

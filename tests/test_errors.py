@@ -15,6 +15,7 @@ from wattribute import errors
         (errors.NoDataError("x"), LookupError),
         (errors.MeterError("x"), OSError),
         (errors.OutputError("x"), OSError),
+        (errors.ClusterError("x"), ConnectionError),
         (errors.MissingExtraError("plot", "altair"), ImportError),
     ],
 )

@@ -10,6 +10,7 @@
     ├── NoDataError            (LookupError)          nothing to work on: no energy metric, no spans, no overlap
     ├── MeterError             (OSError)              a sensor that cannot be read; says the command that mends it
     ├── OutputError            (OSError)              a result that could not be written or sent
+    ├── ClusterError           (ConnectionError)      a cluster or server that cannot be reached, or does not fit
     └── MissingExtraError      (ImportError)          an optional part is not installed; prints the command
 """
 
@@ -65,6 +66,10 @@ class MeterError(WattributeError, OSError):
 
 class OutputError(WattributeError, OSError):
     """A result could not be written or sent."""
+
+
+class ClusterError(WattributeError, ConnectionError):
+    """A cluster or server cannot be reached, or cannot do the work."""
 
 
 class MissingExtraError(WattributeError, ImportError):

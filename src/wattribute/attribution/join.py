@@ -1,8 +1,9 @@
 """Joules meet spans: a plan says who is asked what, a group of locations is solved on its own.
 
 A *group* holds the devices and locations that are joined by a shared device; it is the unit of work of every engine.
-``solve`` asks the span source for busy intervals where a device has several users, makes the curves, and folds each
-location once against the curves of all its devices. Sums are per location; ``rollup`` reduces them in location order.
+It is solved in steps: ``busy`` asks the span source for busy intervals where a device has several users, ``curves``
+makes the curves, ``parts`` folds each location once against the curves of all its devices, ``books`` are the devices'
+accounts. Sums are per location; ``rollup`` reduces them in location order.
 """
 
 from __future__ import annotations
@@ -102,18 +103,38 @@ class DeviceCurves(NamedTuple):
     split: shares.Split
 
 
-def curves(
-    recording: Recording, plan: Plan, group: Sequence[int], each: Map[Any, Any] = map
-) -> dict[int, DeviceCurves]:
-    """Row of ``plan.sources`` → its curves; busy intervals are asked for only where a device has several users."""
-    energies = {row: _curve(recording, plan, row) for row in group}
-    crowded = [row for row in group if _needs_busy(plan, row) and len(energies[row].times)]
-    asked = sorted({user for row in crowded for user in plan.sources[row].users})
+def asked(plan: Plan, group: Sequence[int]) -> list[int]:
+    """The locations whose busy intervals a group's curves need: the users of devices that have several."""
+    crowded = [row for row in group if _needs_busy(plan, row) and len(plan.sources[row].signal) > 1]
+    return users(plan, crowded)
+
+
+def users(plan: Plan, group: Sequence[int]) -> list[int]:
+    """The locations of a group, in order."""
+    return sorted({user for row in group for user in plan.sources[row].users})
+
+
+def busy(
+    recording: Recording, plan: Plan, group: Sequence[int], locations: Sequence[int], each: Map[Any, Any] = map
+) -> dict[int, Intervals]:
+    """When each of these locations was inside a span that counts for the group."""
     mask = masks(recording, plan.sources[group[0]].of)
-    found = each(lambda location: recording.spans.busy(location, mask(location)), asked)
-    busy = dict(zip(asked, found, strict=True))
+    found = each(lambda location: recording.spans.busy(location, mask(location)), locations)
+    return dict(zip(locations, found, strict=True))
+
+
+def curves(
+    recording: Recording,
+    plan: Plan,
+    group: Sequence[int],
+    each: Map[Any, Any] = map,
+    known: Mapping[int, Intervals] | None = None,
+) -> dict[int, DeviceCurves]:
+    """Row of ``plan.sources`` → its curves; busy intervals that are not known are asked for where they are needed."""
+    when = busy(recording, plan, group, asked(plan, group), each) if known is None else known
+    energies = {row: _curve(recording, plan, row) for row in group}
     return {
-        row: DeviceCurves(plan.sources[row], energies[row], _split(recording, plan, row, energies[row], busy))
+        row: DeviceCurves(plan.sources[row], energies[row], _split(recording, plan, row, energies[row], when))
         for row in group
     }
 
@@ -124,13 +145,21 @@ def masks(recording: Recording, of: str) -> Callable[[int], npt.NDArray[np.bool_
     return lambda location: known["gpu" if recording.locations.kind[location] == "gpu" else "cpu"]
 
 
-def solve(recording: Recording, plan: Plan, group: Sequence[int], each: Map[Any, Any] = map) -> Solved:
-    """The parts and books of one group; ``each`` maps over locations and keeps their order."""
-    found = curves(recording, plan, group, each)
-    users = sorted({user for row in group for user in plan.sources[row].users})
-    mask = masks(recording, plan.sources[group[0]].of)
-    parts = list(each(lambda location: _part(recording, plan, location, found, mask(location)), users))
-    return Solved(parts, [_book(row, found[row]) for row in group])
+def parts(
+    recording: Recording,
+    plan: Plan,
+    found: Mapping[int, DeviceCurves],
+    locations: Sequence[int],
+    each: Map[Any, Any] = map,
+) -> list[Part]:
+    """Some locations of a group, each folded against the curves of the devices it uses."""
+    mask = masks(recording, plan.sources[next(iter(found))].of)
+    return list(each(lambda location: _part(recording, plan, location, found, mask(location)), locations))
+
+
+def books(found: Mapping[int, DeviceCurves]) -> list[Book]:
+    """The accounts of a group's devices."""
+    return [_book(row, found[row]) for row in found]
 
 
 def _curve(recording: Recording, plan: Plan, row: int) -> Energy:
@@ -142,12 +171,12 @@ def _needs_busy(plan: Plan, row: int) -> bool:
     return len(plan.sources[row].users) > 1 or (plan.options.method == "window" and bool(plan.sources[row].users))
 
 
-def _split(recording: Recording, plan: Plan, row: int, curve: Energy, busy: Mapping[int, Intervals]) -> shares.Split:
+def _split(recording: Recording, plan: Plan, row: int, curve: Energy, when: Mapping[int, Intervals]) -> shares.Split:
     source, options = plan.sources[row], plan.options
     if not _needs_busy(plan, row) or not len(curve.times):
         return shares.alone(curve, source.users, options.bounds)
     load, times = loads.of_users(recording, source, options.load) if options.share == "load" else (None, ())
-    mine = {user: busy[user] for user in source.users}
+    mine = {user: when[user] for user in source.users}
     return shares.split(curve, mine, options.share, options.method, recording.owner, load, options.bounds, tuple(times))
 
 

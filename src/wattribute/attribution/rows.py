@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +13,26 @@ from .. import _core
 from ..model import Keys, Recording
 from ..model.spans import BOUNDS
 from . import labels, statistics
-from .join import DeviceCurves, Plan, curves, masks
+from .join import DeviceCurves, Map, Plan, curves, masks
 from .shares import alone
+from .stream import to_parquet
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+@dataclass(frozen=True)
+class SpanFolder:
+    """A Parquet dataset of one row per span: a file per device and location, each there only when it is whole."""
+
+    path: str
+    locations: Sequence[str]  # labels by row
+    processes: Sequence[str]
+    sources: tuple[int, ...] | None = None  # the numbers of a part of a plan's sources in the whole plan
+
+    def part(self, source: int, location: int) -> Path:
+        number = source if self.sources is None else self.sources[source]
+        return Path(self.path) / f"{number:05}-{location:07}.parquet"
 
 
 def span_rows(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]]) -> Iterator[pl.DataFrame]:
@@ -28,6 +44,26 @@ def span_rows(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]])
             mask = masks(recording, plan.sources[row].of)
             for location in plan.sources[row].users:
                 yield _table(recording, plan, found[row], location, mask(location), names)
+
+
+def write_rows(
+    recording: Recording,
+    plan: Plan,
+    found: Mapping[int, DeviceCurves],
+    locations: Sequence[int],
+    folder: SpanFolder,
+    each: Map[Any, Any] = map,
+) -> None:
+    """The span rows of some locations of a group, a file per device and location."""
+    names = (folder.locations, folder.processes)
+    mask = masks(recording, plan.sources[next(iter(found))].of)
+    pairs = [(row, location) for row in found for location in plan.sources[row].users if location in set(locations)]
+
+    def write(pair: tuple[int, int]) -> None:
+        row, location = pair
+        to_parquet([_table(recording, plan, found[row], location, mask(location), names)], folder.part(row, location))
+
+    list(each(write, pairs))
 
 
 def _table(recording: Recording, plan: Plan, found: DeviceCurves, location: int, mask: Any, names: Any) -> pl.DataFrame:

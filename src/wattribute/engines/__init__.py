@@ -1,9 +1,11 @@
-"""Where attribution runs. ``attribute`` is the front door: it checks the question and hands the work to an engine."""
+"""Where attribution runs. ``attribute`` is the front door: it checks the question, hands the work to an engine and
+makes tables of what comes back. ``work.py`` says what an engine is."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from ..model import Attribution, Problem, Recording
 if TYPE_CHECKING:
     from ..attribution.join import DeviceCurves, Plan
 
-ENGINES = ("local",)
+ENGINES = ("local", "dask")  # each a module of this folder
 _READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")
 
 
@@ -42,20 +44,25 @@ def attribute(
 
     ``source`` is a Recording or a path to read. ``topology`` is a TOML file or a function ``(signal, locations) ->
     locations``; ``maps`` are texts ``"[HOST/]SIGNAL_RE -> NAME, NAME"``. ``begin`` and ``end`` are seconds since the
-    recording's start, or ISO 8601. ``spans=True`` gives one row per span; a path streams those rows to Parquet and
-    leaves the rolled-up rows in the result. Further keyword arguments (process, frame, exclude_frame, metric_kinds,
-    format) select what is read.
+    recording's start, or ISO 8601. ``spans=True`` gives one row per span; a path streams those rows to Parquet (one
+    file if it ends in .parquet, else a folder with a file per device and location) and leaves the rolled-up rows in
+    the result. ``engine`` is "local", or "dask" with the address of a scheduler behind a colon ("dask:tcp://node:8786");
+    without one the client that is open in this process, else workers on this machine. Further keyword arguments
+    (process, frame, exclude_frame, metric_kinds, format) select what is read.
     """
     given = {name: value for name, value in locals().items() if name not in ("source", "reading", "spans")} | reading
     recording, plan, groups, notes = _prepare(source, **given)
     from ..attribution import rollup
+    from .spans import destination
+    from .work import Work
 
-    solved = import_module(f".{engine}", __name__).run(recording, plan, groups, threads)
-    devices, rows, told = rollup.tables(recording, plan, solved)
-    if spans is True:
-        rows = _all_spans(recording, plan, groups)
-    elif spans:
-        _stream(recording, plan, groups, os.fspath(spans))
+    name, _, where = engine.partition(":")
+    with destination(recording, plan, groups, spans, name) as to:
+        done = import_module(f".{name}", __name__).run(Work(recording, plan, groups, threads, where, to.folder))
+        recording = replace(recording, noticed=(*recording.noticed, *done.problems))
+        to.finish(done.problems)
+    devices, rows, told = rollup.tables(recording, plan, done.solved)
+    rows = rows if to.rows is None else to.rows
     problems = tuple(dict.fromkeys((*recording.problems, *plan.problems, *told, *notes)))
     options = plan.options
     return Attribution(recording, devices, rows, options.by, options.method, options.share, problems, given)
@@ -89,7 +96,7 @@ def _prepare(
     from ..attribution.clip import clipped
     from ..attribution.options import checked, moment
 
-    if engine not in ENGINES:
+    if engine.partition(":")[0] not in ENGINES:
         raise OptionError.unknown("engine", engine, ENGINES)
     if threads is not None and threads < 1:
         raise OptionError(f"threads has to be at least 1, not {threads}")
@@ -123,19 +130,3 @@ def _recording(source: Recording | str | os.PathLike[str], reading: dict[str, An
     from ..readers import read
 
     return read(source, threads=threads, **reading)
-
-
-def _all_spans(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]]) -> Any:
-    import polars as pl
-
-    from ..attribution.rows import span_rows
-
-    return pl.concat(list(span_rows(recording, plan, groups)), how="diagonal_relaxed")
-
-
-def _stream(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]], path: str) -> None:
-    """Span rows to one Parquet file, a location at a time; the file appears when it is whole."""
-    from ..attribution.rows import span_rows
-    from ..attribution.stream import to_parquet
-
-    to_parquet(span_rows(recording, plan, groups), path)

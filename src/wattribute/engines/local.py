@@ -7,21 +7,22 @@ and ten give the same bits.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from ..attribution.join import Plan, Solved, solve
-from ..model import Recording
+from ..errors import OptionError
+from .work import Done, Work, solve
 
 
-def run(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]], threads: int | None = None) -> list[Solved]:
+def run(work: Work) -> Done:
     """Solve every group; ``threads`` defaults to the processors this process may use."""
-    count = threads if threads is not None else available()
+    if work.where:
+        raise OptionError(f"engine 'local' is this machine and takes no address ({work.where!r})")
+    count = work.threads if work.threads is not None else available()
     if count <= 1:
-        return [solve(recording, plan, group) for group in groups]
+        return Done([solve(work, group) for group in work.groups])
     pool = ThreadPoolExecutor(count)
     try:
-        return [solve(recording, plan, group, pool.map) for group in groups]
+        return Done([solve(work, group, pool.map) for group in work.groups])
     finally:  # after Ctrl-C what has not begun does not begin
         pool.shutdown(cancel_futures=True)
 

@@ -2,7 +2,7 @@
 # Installs the Debian packages that some tests need; starts nothing. Where it cannot, it says so and the tests skip.
 set -eu
 PACKAGES="otf2-tools chromium graphviz tmux openmpi-bin podman runc busybox-static"
-PACKAGES="otf2-tools chromium graphviz tmux openmpi-bin openssl victoria-metrics influxdb prometheus"
+PACKAGES="$PACKAGES openssl victoria-metrics influxdb prometheus"
 if ! command -v apt-get >/dev/null 2>&1; then
     echo "no apt-get here: tests that need $PACKAGES will skip"
     exit 0
@@ -25,7 +25,6 @@ if [ ! -e "$policy" ]; then
 fi
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends $PACKAGES crun- >/dev/null
-apt-get install -y -qq --no-install-recommends $PACKAGES >/dev/null
 if [ -n "$new" ] && command -v systemctl >/dev/null 2>&1; then
     systemctl disable --quiet $new >/dev/null 2>&1 || true
 fi

@@ -73,12 +73,11 @@ def start_up_s(environment: dict[str, str], folder: Path, repeats: int) -> float
 
 
 def sampler_cpu_s(environment: dict[str, str], folder: Path, seconds: float) -> tuple[float, float]:
-    """(CPU seconds of the sampler, readings of a signal per second)."""
+    """(CPU seconds of the sampler, readings per second of the signal that is read most)."""
     code = (
         "import json, sys; from wattribute.recorders.command import record\n"
         "done = record(['sleep', sys.argv[2]], sys.argv[1])\n"
-        "signal = done.recording().signals[0]\n"
-        "print(json.dumps([done.sampling.cpu_s, len(signal)]))"
+        "print(json.dumps([done.sampling.cpu_s, max(map(len, done.recording().signals))]))"
     )
     target = folder / f"c{time.monotonic_ns()}.watt"
     command = [sys.executable, "-c", code, str(target), str(seconds)]

@@ -123,6 +123,45 @@ def test_a_late_wake_up_is_not_paid_back_by_a_burst(tmp_path, time):
     assert meter.reads < 70 + 2 * 110
 
 
+def test_one_wake_up_serves_every_meter_that_is_nearly_due(tmp_path, time):
+    waits = []
+
+    class Counted(Script):
+        def wait(self, until_ns):
+            waits.append(until_ns)
+            return super().wait(until_ns)
+
+    # periods of 100, 203 and 417 ms: alone they would be read 20 + 9.9 + 4.8 times a second
+    meters = [
+        SimulatedMeter(time, [Wave(300)], period_s, device_kind=kind, known=period_s)
+        for period_s, kind in ((0.1, "gpu"), (0.203, "cpu"), (0.417, "dram"))
+    ]
+    script = Counted(time, 20.0)
+    recording = simulate(tmp_path, meters, script)
+    inside = [at for at in waits if script.start_ns < at < script.end_ns]
+    assert len(inside) == pytest.approx(20 * 20, abs=5)  # as often as the quickest asks, and not once more to write
+    times = recording.signals[2].times + recording.clock.offset_ticks
+    slowest = (times > script.start_ns) & (times < script.end_ns)
+    assert slowest.sum() == pytest.approx(20 / 0.2085, abs=2)
+    assert summarise(recording, carbon=False)["energy_j"] == pytest.approx(3 * 300 * 20, rel=0.005)
+
+
+def test_what_is_held_reaches_the_file_within_a_second_and_a_half(tmp_path, time):
+    meter = SimulatedMeter(time, [Wave(300)], 1.0, known=1.0)
+    sizes = {}
+
+    class Watched(Script):
+        def wait(self, until_ns):
+            sizes[self.time.now_ns] = (tmp_path / "journal").stat().st_size
+            return super().wait(until_ns)
+
+    script = Watched(time, 20.0)
+    simulate(tmp_path, [meter], script)
+    grown = [at for (at, size), before in zip(list(sizes.items())[1:], sizes.values(), strict=False) if size > before]
+    inside = [at for at in grown if script.start_ns < at < script.end_ns]
+    assert np.diff(inside).max() <= 1.5 * SECOND
+
+
 def test_a_master_that_vanishes_ends_it_and_what_was_sampled_stays(tmp_path, time):
     script = Script(time, 2.0, vanish=True)
     recording = simulate(tmp_path, [SimulatedMeter(time, [Wave(300)], 0.1)], script)

@@ -42,11 +42,32 @@ def number(path: Path) -> int | None:
         return None
 
 
-def busy_core_s(proc: Path = Path("/proc")) -> float | None:
+class BusyCores:
     """Core-seconds that all processors spent working since boot, where the kernel says so; stolen time was not ours."""
-    try:
-        with open(proc / "stat", "rb") as file:
-            user, nice, system, _idle, _wait, irq, softirq = map(int, file.readline().split()[1:8])
-    except (OSError, ValueError):
-        return None
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        try:
+            self._stat: CounterFile | None = CounterFile(proc / "stat")
+        except OSError:
+            self._stat = None
+        self._ticks_per_s = os.sysconf("SC_CLK_TCK")
+
+    def seconds(self) -> float | None:
+        try:
+            words = self._stat.words() if self._stat else []
+            user, nice, system, _idle, _wait, irq, softirq = map(int, words[1:8])
+        except (OSError, ValueError):
+            return None
+        return (user + nice + system + irq + softirq) / self._ticks_per_s
+
+    def close(self) -> None:
+        if self._stat:
+            self._stat.close()
+
+
+def busy_core_s(proc: Path = Path("/proc")) -> float | None:
+    """The same, asked once."""
+    cores = BusyCores(proc)
+    busy_s = cores.seconds()
+    cores.close()
+    return busy_s

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..model import Device
 from ..plugins import Availability, Channel
-from .files import busy_core_s, text
+from .files import BusyCores, text
 
 UNCERTAINTY = 0.5
 MEMORY_W_PER_GB = 0.392
@@ -61,6 +61,7 @@ class Model:
         self.generation = _generation(self._proc)
         self.idle_w, self.busy_w = _WATTS[self.generation]
         self.memory_w = MEMORY_W_PER_GB * _memory_gb(self._proc)
+        self._busy = BusyCores(self._proc)
         self._first_busy_s = self._busy_s()
 
     def available(self) -> Availability:
@@ -90,13 +91,14 @@ class Model:
         return [(now, int(cpu_j * 1e6)), (now, int(self.memory_w * elapsed_s * 1e6))]
 
     def _busy_s(self) -> float:
-        busy_s = busy_core_s(self._proc)
+        busy_s = self._busy.seconds()
         if busy_s is None:  # no /proc: the load average, held over the time since we began
             elapsed_s = (self._clock() - self._start_ns) / 1e9
             return min(os.getloadavg()[0], self._cores) * elapsed_s
         return busy_s
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self._busy.close()
 
 
 def _fields(proc: Path) -> dict[str, str]:

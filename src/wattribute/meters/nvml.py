@@ -2,9 +2,10 @@
 
 Any function may be missing on a card or driver; each is tried once and left out when it does not answer. The energy
 counter comes first; the power fields are named by what they are (``power_instant``, ``power_average``), with the
-behaviour that ``nvidia`` knows of them. Only the counter is read each time; power and utilisation, which refresh ten
-times a second, no more often than that beside a counter, and what changes slowly once a second. ``root`` is a library
-to load instead of the driver's.
+behaviour that ``nvidia`` knows of them. Only the counter is read each time; power and utilisation beside a counter as
+often as they refresh, ten and six times a second, and what changes slowly once a second. What is read often is asked of
+the library that nvidia-ml-py loaded, with arguments made once: its wrappers cost more than the answer. ``root`` is a
+library to load instead of the driver's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from ..plugins import Availability, Channel
 from . import nvidia
 
 SECOND = 1_000_000_000
-ALWAYS, OFTEN, SELDOM = 0, 1, 2  # how often a channel is read
+ALWAYS, OFTEN, LESS, SELDOM = range(4)  # how often a channel is read
+USE_NS = SECOND // 6  # utilisation is the mean over at least so long
 _INSTALL = "pip install 'wattribute[nvidia]'"
 _MILLI = Fraction(1, 1000)
 _MODULES = ("GH200", "GB200", "GB300")  # a counter there may see CPU, GPU and memory together
@@ -38,9 +40,10 @@ class Nvml:
         self._nvml: Any = None
         self._handles: dict[str, Any] = {}  # by device name
         self._channels: list[Channel] = []
-        self._reads: list[tuple[Read, int]] = []  # one per channel: how, and how often
-        self._pauses_ns = [0, SECOND, SECOND]  # between two readings, by how often
-        self._read_at = [-SECOND] * 3
+        self._reads: list[list[tuple[int, Read]]] = [[], [], [], []]  # by how often: (number of the channel, how)
+        self._pauses_ns = [0, SECOND, USE_NS, SECOND]  # between two readings, by how often
+        self._read_at = [-SECOND] * 4
+        self._nothing: list[tuple[int, int | float | None]] = []  # no reading, per channel
 
     def available(self) -> Availability:
         if self._nvml is not None:
@@ -84,7 +87,21 @@ class Nvml:
         except (self._nvml.NVMLError, UnicodeDecodeError):
             return None
 
+    def _call(self, function: str, handle: Any, filled: Any, *before: Any) -> Callable[[], int]:
+        """A call of the library with arguments made once: it fills the last one and returns 0, or does not."""
+        import ctypes
+
+        missing: int = self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND
+        called = getattr(self._nvml.nvmlLib, function, None)
+        return partial(called, handle, *before, ctypes.byref(filled)) if called else lambda: missing
+
+    def _number(self, function: str, handle: Any, filled: Any, name: str) -> Read:
+        call = self._call(function, handle, filled)
+        return lambda: None if call() else getattr(filled, name)
+
     def _add_gpu(self, index: int) -> None:
+        import ctypes
+
         handle = self._try("nvmlDeviceGetHandleByIndex", index)
         if handle is None:
             return
@@ -95,13 +112,15 @@ class Nvml:
         def add(name: str, kind: str, unit: str, scale: Any, read: Read, often: int, **more: Any) -> bool:
             if read() is None:
                 return False
+            self._reads[often].append((len(self._channels), read))
             self._channels.append(Channel(name, kind, unit, device, scale, **more))
-            self._reads.append((read, often))
+            self._nothing.append((0, None))
             return True
 
+        counter = self._number("nvmlDeviceGetTotalEnergyConsumption", handle, ctypes.c_ulonglong(), "value")
         counts = add(
-            "energy", "counter", "J", _MILLI, lambda: self._try("nvmlDeviceGetTotalEnergyConsumption", handle), ALWAYS,
-            latency_s=nvidia.COUNTER_LATENCY_S, gain_error=nvidia.GAIN_ERROR,
+            "energy", "counter", "J", _MILLI, counter, ALWAYS, latency_s=nvidia.COUNTER_LATENCY_S,
+            gain_error=nvidia.GAIN_ERROR,
         )  # fmt: skip
         often = OFTEN if counts else ALWAYS
         for name, read in self._powers(handle).items():
@@ -112,8 +131,8 @@ class Nvml:
                 period_s=known.period_s, gain_error=nvidia.GAIN_ERROR,
                 declared={**known._asdict(), "coverage": known.coverage},
             )  # fmt: skip
-        use = "nvmlDeviceGetUtilizationRates"
-        add("utilisation", "gauge", "%", 1, lambda: _field(self._try(use, handle), "gpu"), often)
+        use = self._number("nvmlDeviceGetUtilizationRates", handle, nvml.c_nvmlUtilization_t(), "gpu")
+        add("utilisation", "gauge", "%", 1, use, LESS if counts else ALWAYS)
         add("memory", "gauge", "B", 1, lambda: _field(self._try("nvmlDeviceGetMemoryInfo", handle), "used"), SELDOM)
         others = {"temperature": ("°C", 1, "nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)}
         others["sm_clock"] = "Hz", 10**6, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM
@@ -123,17 +142,20 @@ class Nvml:
 
     def _powers(self, handle: Any) -> dict[str, Read]:
         """The power fields of a card: both named ones where the driver has them, else the one default."""
-        fields = self._nvml.NVML_FI_DEV_POWER_INSTANT, self._nvml.NVML_FI_DEV_POWER_AVERAGE
-        seen: list[int | None] = [None, None]
+        both = (self._nvml.c_nvmlFieldValue_t * 2)()
+        both[0].fieldId, both[1].fieldId = self._nvml.NVML_FI_DEV_POWER_INSTANT, self._nvml.NVML_FI_DEV_POWER_AVERAGE
+        ask = self._call("nvmlDeviceGetFieldValues", handle, both, 2)
+        (refused, value), (refused_mean, mean) = (_parts(field) for field in both)
+        failed = 0
 
         def instant() -> int | None:  # asks for both in one call, which is what a reading costs
-            values = self._try("nvmlDeviceGetFieldValues", handle, fields) or ()
-            seen[:] = [int(v.value.uiVal) if v.nvmlReturn == 0 else None for v in values] or [None, None]
-            return seen[0]
+            nonlocal failed
+            failed = ask()
+            return None if failed or refused.value else value.value
 
         if instant() is None:
             return {"power": lambda: self._try("nvmlDeviceGetPowerUsage", handle)}
-        return {"power_instant": instant, "power_average": lambda: seen[1]}
+        return {"power_instant": instant, "power_average": lambda: None if failed or refused_mean.value else mean.value}
 
     def _behaviour(self, handle: Any, name: str) -> nvidia.Field:
         arch = self._try("nvmlDeviceGetArchitecture", handle) or 0
@@ -180,19 +202,17 @@ class Nvml:
         return self._channels
 
     def read(self) -> Sequence[tuple[int, int | float | None]]:
-        clock = self._clock
-        readings: list[tuple[int, int | float | None]] = []
-        before = clock()
-        due = [before - at >= pause for at, pause in zip(self._read_at, self._pauses_ns, strict=True)]
-        self._read_at = [before if now else at for now, at in zip(due, self._read_at, strict=True)]
-        for read, often in self._reads:
-            if not due[often]:
-                readings.append((before, None))
+        clock, readings = self._clock, self._nothing.copy()
+        before = began = clock()
+        for often, pause_ns in enumerate(self._pauses_ns):
+            if began - self._read_at[often] < pause_ns:
                 continue
-            value = read()
-            after = clock()
-            readings.append(((before + after) // 2, value))
-            before = after
+            self._read_at[often] = began
+            for number, read in self._reads[often]:
+                value = read()
+                after = clock()
+                readings[number] = (before + after) // 2, value
+                before = after
         return readings
 
     def process_shares(self, pids: Iterable[int]) -> dict[str, float]:
@@ -209,8 +229,16 @@ class Nvml:
     def close(self) -> None:
         if self._nvml is not None:
             self._try("nvmlShutdown")
-        self._nvml, self._channels, self._reads = None, [], []
+        self._nvml, self._channels, self._nothing, self._reads = None, [], [], [[], [], [], []]
 
 
 def _field(structure: Any, name: str) -> int | None:
     return None if structure is None else int(getattr(structure, name))
+
+
+def _parts(field: Any) -> tuple[Any, Any]:
+    """(return code, unsigned value) of a field value, where they lie: asking the structure for them is slow."""
+    import ctypes
+
+    kind = type(field)
+    return ctypes.c_int.from_buffer(field, kind.nvmlReturn.offset), ctypes.c_uint.from_buffer(field, kind.value.offset)

@@ -19,6 +19,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ NO_READING = -(2**63)  # in the place of a time
 KEPT_BYTES = 64 << 20  # what is held in memory while a disk is full
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+_NONE = NO_READING, 0
 _HEAD = struct.Struct("<IIB")
 _NUMBER = struct.Struct("<H")
 
@@ -61,11 +63,9 @@ class Journal:
         self._append(ABOUT, json.dumps(content).encode())
 
     def readings(self, meter: int, readings: Sequence[tuple[int, int | float | None]]) -> None:
-        flat: list[int | float] = []
-        for at, value in readings:
-            flat += (NO_READING, 0) if value is None else (at, value)
+        told = [_NONE if reading[1] is None else reading for reading in readings]
         try:
-            payload = self._formats[meter].pack(meter, *flat)
+            payload = self._formats[meter].pack(meter, *chain.from_iterable(told))
         except (struct.error, OverflowError):  # a sensor's "no value" pattern that does not fit: drop those
             fits = [(at, None if value is not None and abs(value) >= 2**63 else value) for at, value in readings]
             if fits == list(readings):

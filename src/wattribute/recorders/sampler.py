@@ -4,6 +4,9 @@ Started by ``sampling``, which tells it of the child's start and end. It bracket
 counter stands on a fresh update, and after the end it goes on until every counter has moved once more. In between each
 meter is read at twice the rate at which its sensor is seen to change, at most 50 times a second, or as the user asked.
 When its master vanishes it closes the journal and ends. Imports here are few: the child waits for them.
+
+Waking up is what costs, and code that has gone cold: one wake-up serves every meter that is nearly due, and readings
+are only held then; once a second they are looked at and written, all together.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ STEP_NS = 2_000_000  # readings at least this frequent are timed by the counter'
 START_LIMIT_NS = 200_000_000
 END_LIMIT_NS = 300_000_000
 FLUSH_NS = SECOND
+LATEST_NS = SECOND // 2  # what is to be done once a second waits so long for a wake-up that has another reason
 CHANGES = 8  # that tell a sensor's period
 UNIT_NAMES = {"%": "percent", "B": "bytes", "°C": "c", "Hz": "hz"}
 
@@ -57,6 +61,7 @@ class Plan:
         self.period_s = max(periods, default=0.1)
         unknown = [i for i in self.counters if not self.channels[i].period_s]
         self._learns = set(unknown) if interval_s is None else set()  # counters whose period is to be found
+        self.is_new = bool(self._learns)  # it has not been found yet
         half = 0.0 if unknown else min(periods, default=0.0) / 2
         self.interval_ns = int(interval_s * SECOND) if interval_s is not None else max(QUICKEST_NS, int(half * SECOND))
         self.due_ns = 0
@@ -93,7 +98,13 @@ class Plan:
         if self._learns and len(self._spacings) >= CHANGES * len(self._learns):
             half = sorted(self._spacings)[len(self._spacings) // 2] // 2
             self.interval_ns = min(max(half, QUICKEST_NS), SLOWEST_NS)
+            self.is_new = False
             self._spacings.clear()
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether to read it in this wake-up: sooner than planned, if that spares another (not what keeps a step)."""
+        early_ns = self.interval_ns // 2 if self.interval_ns > STEP_NS else 0
+        return self.due_ns - early_ns <= now_ns
 
     def schedule(self, now_ns: int) -> None:
         """The next reading, in step with the earlier ones; a late one does not make it early, that would cost more."""
@@ -124,6 +135,7 @@ class Sampler:
         for plan in self._plans if live_s else ():
             plan.others = [i for i, c in enumerate(plan.channels) if c.kind == "gauge" and i not in plan.energy]
         self._watch, self._pid = watch, 0
+        self._held: list[tuple[Plan, Sequence[tuple[int, int | float | None]], int]] = []  # readings and when
         self._flush_at = self._live_at = self._share_at = 0
         self._problems: list[str] = []
         self.cpu_s = 0.0  # what sampling cost while the child ran
@@ -147,9 +159,13 @@ class Sampler:
     def _sample(self) -> int | None:
         """Read what is due until the end is told (its time) or the master is gone (None)."""
         while True:
-            due = min([self._flush_at, *(plan.due_ns for plan in self._plans)])
+            due = self._flush_at + LATEST_NS
+            for plan in self._plans:
+                if plan.due_ns < due:
+                    due = plan.due_ns
             messages = self._control.wait(due)
             if messages is None:
+                self._settle()
                 return None
             for message in messages:
                 self._journal.event(message)
@@ -161,18 +177,23 @@ class Sampler:
                         self._read(plan)
                     return int(message.get("until", message["end"]))
             now = self._clock()
-            for plan in self._plans:
-                if plan.due_ns <= now:
-                    self._read(plan)
+            for plan in self._plans if now >= due else ():
+                if plan.is_due(now):
+                    self._hold(plan)
                     plan.schedule(now)
-            self._housekeeping(now)
+                    if plan.is_new or plan.interval_ns < QUICKEST_NS:  # hundreds held would make the next ones late
+                        self._settle()
+            if now >= self._flush_at or self._live_ns or self._watch:
+                self._housekeeping(now)
 
     def _housekeeping(self, now: int) -> None:
         if now >= self._flush_at:
+            self._settle()
             self._journal.flush()
             self._flush_at = now + FLUSH_NS
         if self._live_ns and now >= self._live_at:
             self._live_at = now + self._live_ns
+            self._settle()
             self._control.tell({"live": self._status(), "at": now, "problems": self._problems})
         if self._watch and self._pid and now >= self._share_at:
             self._share_at = now + SECOND
@@ -181,7 +202,8 @@ class Sampler:
                 if shares is not None:
                     self._journal.event({"shares": shares(self._watch(self._pid)), "at": now})
 
-    def _read(self, plan: Plan) -> None:
+    def _hold(self, plan: Plan) -> None:
+        """Read a meter, and leave what follows from it for ``_settle``."""
         try:
             readings = plan.meter.read()
         except Exception as error:  # a plug-in's bug must not end the recording of the others
@@ -190,8 +212,17 @@ class Sampler:
             plan.due_ns = sys.maxsize
             plan.energy = []
             return
-        plan.take(readings, self._clock())
-        self._journal.readings(plan.number, readings)
+        self._held.append((plan, readings, self._clock()))
+
+    def _settle(self) -> None:
+        for plan, readings, at in self._held:
+            plan.take(readings, at)
+            self._journal.readings(plan.number, readings)
+        self._held.clear()
+
+    def _read(self, plan: Plan) -> None:
+        self._hold(plan)
+        self._settle()
 
     def _bracket(self, since_ns: int, limit_ns: int, ends: bool) -> None:
         """Watch closely until every energy channel has moved after ``since_ns``, two periods at most."""
@@ -263,11 +294,16 @@ class Pipes:
 
     def __init__(self) -> None:
         self._pending = b""
+        self._poll = select.poll()
+        self._poll.register(0, select.POLLIN)
 
     def wait(self, until_ns: int) -> list[dict[str, Any]] | None:
-        left = max(0.0, (until_ns - time.monotonic_ns()) / SECOND)
-        ready, _, _ = select.select([0], [], [], left)
-        if not ready:
+        left_ns = until_ns - time.monotonic_ns()
+        if left_ns > STEP_NS:  # cheaper than select, and up to a millisecond late
+            is_silent = not self._poll.poll(left_ns // 1_000_000 + 1)
+        else:
+            is_silent = not select.select([0], [], [], max(0, left_ns) / SECOND)[0]
+        if is_silent:
             return []
         received = os.read(0, 65536)
         if not received:

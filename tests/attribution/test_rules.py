@@ -12,6 +12,7 @@ from tests.recordings import spans
 from wattribute.engines import attribute, user_curves
 from wattribute.errors import NoDataError, OptionError
 from wattribute.model import Clock, Device, Frames, Locations, Nodes, Processes, Recording, Signal, SpanTable
+from wattribute.views.charts import ask
 
 
 def counter(values, times=(0, 10), name="energy", device="GPU 0", **more):
@@ -155,7 +156,10 @@ def test_meters_of_one_thing_are_not_added():
         ]
         devices = [(name, kind) for name, kind, _ in named]
         recording = machine([[(0, 10, 0, -1)]], *signals, devices=devices, kind="cpu")
-        return attribute(recording, by="frame").rows["self_j"].to_list()
+        found = attribute(recording, by="frame")
+        sums = found.rows["self_j"].to_list()
+        assert ask.total(found, "attributed") == sum(sums)  # pictures add up the same devices
+        return sums
 
     assert solved(("package 0", "cpu", 4), ("package 1", "cpu", 6)) == [100]
     assert solved(("package 0", "cpu", 4), ("package 1", "cpu", 4)) == [40]  # equal increments: a mirror

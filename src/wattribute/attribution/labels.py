@@ -205,15 +205,27 @@ def without_double_counting(recording: Recording, plan: Plan, long: dict[str, An
     """Rows that add up several devices leave out those that contain or repeat another one of the same host."""
     if "device" in plan.options.by or "signal" in plan.options.by:
         return long
-    devices = [source.device for source in plan.sources]
-    again = set(np.flatnonzero(outer([(device.host, device.name, device.kind) for device in devices])).tolist())
-    # two cards may well draw the same; only what the same users are charged twice for is one thing metered twice
-    counted = {source.row: source.users for row, source in enumerate(plan.sources) if row not in again}
-    first = {check.signals[1]: check.signals[0] for check in mirrored(recording)}
-    again |= {
-        row
-        for row, source in enumerate(plan.sources)
-        if source.device.kind != "gpu" and counted.get(first.get(source.row, -1)) == source.users
-    }
+    again = _containing(plan) | set(mirrors(recording, plan))
     kept = ~np.isin(long["source"], sorted(again))
     return {name: column[kept] for name, column in long.items()}
+
+
+def _containing(plan: Plan) -> set[int]:
+    devices = [source.device for source in plan.sources]
+    return set(np.flatnonzero(outer([(device.host, device.name, device.kind) for device in devices])).tolist())
+
+
+def mirrors(recording: Recording, plan: Plan) -> dict[int, str]:
+    """Sources that repeat another one's counter, and whose.
+
+    Two cards may well draw the same; only what the same users are charged twice for is one thing metered twice.
+    """
+    containing = _containing(plan)
+    counted = {source.row: source for row, source in enumerate(plan.sources) if row not in containing}
+    first = {check.signals[1]: check.signals[0] for check in mirrored(recording)}
+    found = {}
+    for row, source in enumerate(plan.sources):
+        original = counted.get(first.get(source.row, -1))
+        if original is not None and source.device.kind != "gpu" and original.users == source.users:
+            found[row] = original.device.name
+    return found

@@ -110,6 +110,7 @@ def _devices(
     np.add.at(covered, long["source"], long["self_covered"])
     if ticks.any() and not covered.any() and plan.begin is None and plan.end is None:
         raise NoDataError(_no_overlap(recording, books))
+    mirrors = labels.mirrors(recording, plan)
     rows = []
     for book in books:
         source = plan.sources[book.source]
@@ -130,6 +131,7 @@ def _devices(
                 "reason": source.reason,
                 "bounded": book.bounded and plan.options.bounds,
                 "estimated": source.signal.estimated,
+                "mirrors": mirrors.get(book.source, ""),
                 "gain_error": source.signal.gain_error,
                 "resolution": _resolution(book),
             }

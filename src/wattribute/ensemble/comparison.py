@@ -116,12 +116,12 @@ def _estimates(*sides: EnsembleAttribution) -> list[Problem]:
 
 
 def _inner(devices: pl.DataFrame) -> pl.DataFrame:
-    """Without devices that contain another one of the same run and host, whose energy would count twice."""
+    """Without devices that contain or mirror another one of the same run and host: they would count twice."""
     import polars as pl
 
     rows = devices.select("run", "host", "device", "kind").rows()
     again = outer([((run, host), name, kind) for run, host, name, kind in rows])
-    return devices.filter(~pl.Series(again, dtype=pl.Boolean))
+    return devices.filter(~pl.Series(again, dtype=pl.Boolean) & (pl.col("mirrors") == ""))
 
 
 def _keyed(side: EnsembleAttribution, keys: Sequence[str]) -> pl.DataFrame:

@@ -81,10 +81,10 @@ def has_stacks(recording: Recording) -> bool:
 
 
 def summed(attribution: Attribution) -> list[dict[str, Any]]:
-    """The devices whose energies may be added up: those that contain another of the same host are left out."""
+    """The devices whose energies may be added up: none that contains or mirrors another of the same host."""
     devices = attribution.devices.to_dicts()
     again = outer([(device["host"], device["device"], device.get("kind", "")) for device in devices])
-    return [device for device, left_out in zip(devices, again, strict=True) if not left_out]
+    return [device for device, left_out in zip(devices, again, strict=True) if not (left_out or device["mirrors"])]
 
 
 def total(attribution: Attribution, column: str) -> float:

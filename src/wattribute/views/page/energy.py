@@ -75,10 +75,10 @@ class Metered:
 
 
 def addable(books: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The books that may be added up: no device twice, and none that contains others of its host."""
+    """The books that may be added up: no device twice, and none that contains or mirrors others of its host."""
     first = list({(book["host"], book["device"]): book for book in reversed(books)}.values())[::-1]
     again = outer([(book["host"], book["device"], book["kind"]) for book in first])
-    return [book for book, left_out in zip(first, again, strict=True) if not left_out]
+    return [book for book, left_out in zip(first, again, strict=True) if not (left_out or book["mirrors"])]
 
 
 def bounds(use: Use, start: int, end: int) -> tuple[float, float] | None:
@@ -120,7 +120,7 @@ def _unused(recording: Recording, options: Mapping[str, Any]) -> Metered:
         curve = energy(signal, recording.clock)
         names = {"device": device.name, "host": device.host, "kind": device.kind, "signal": signal.name, "of": "nobody"}
         sums = {"measured_j": curve.measured, "attributed_j": 0.0, "idle_j": curve.measured, "coverage": None}
-        books.append({**names, **sums, "unit": curve.unit, "estimated": signal.estimated})
+        books.append({**names, **sums, "unit": curve.unit, "estimated": signal.estimated, "mirrors": ""})
         burned.append(Curve(curve.times, curve.values, curve.pieces))
     return Metered(books, burned)
 

@@ -218,9 +218,12 @@ def _summarised(
 
 def _save(recording: Recording, summary: Mapping[str, Any], folder: Path) -> None:
     from .. import archive
+    from . import metrics, timeseries
 
     archive.fill(recording, folder)
     (folder / SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    metrics.write(metrics.metrics(recording, summary), folder)
+    timeseries.write(recording, folder)
 
 
 def numbered(output: str | os.PathLike[str] | None, repeat: int, of: int) -> Path | None:

@@ -7,11 +7,11 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 
-from ..errors import OptionError
+from ..errors import OptionError, WattributeError
 from ..outputs.run import Run, numbered, run
 from ..recorders.stacks import Profiling
 from .containers import with_container
@@ -49,6 +49,11 @@ def command(
     score: Annotated[
         Text, typer.Option(metavar="FILE:KEY", help="The program's own score, from a JSON, YAML or CSV file it writes.")
     ] = None,
+    plot: Annotated[
+        Optional[bool],  # noqa: UP045
+        typer.Option("--plot/--no-plot", help="A picture in the recording; default: of containers."),
+    ] = None,
+    live_plot: Annotated[bool, typer.Option("--live-plot", help="Draw it anew while the run goes on.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="No live table on a terminal.")] = False,
     format: Annotated[str, typer.Option(help="table or json, printed last on stderr.")] = "table",
@@ -76,9 +81,10 @@ def command(
         if done and cooldown > 0:
             time.sleep(cooldown)
         with contextlib.ExitStack() as stack:
-            observers = _observers(stack, not (no_live or quiet or format == "json"))
+            observers = _observers(stack, not (no_live or quiet or format == "json"), live_plot)
             done.append(run(argv, target, observers=observers, **options))
-        for line in done[-1].trouble:
+        drawn = live_plot or container is not None if plot is None else plot
+        for line in (*done[-1].trouble, *_result_files(done[-1], drawn)):
             print(f"wattribute: {line}", file=sys.stderr)
         if done[-1].exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same
             break
@@ -117,13 +123,34 @@ def _compared(
     return done.exit_code or (TOO_MUCH if too_much else 0)
 
 
-def _observers(stack: contextlib.ExitStack, wanted: bool) -> tuple[Any, ...]:
-    """The live table, for the time of a run, on a terminal."""
-    if not wanted or not sys.stderr.isatty():
-        return ()
-    from ..views.console_live import LiveTable
+def _observers(stack: contextlib.ExitStack, table: bool, live_plot: bool) -> tuple[Any, ...]:
+    """What looks on while a run goes on: the live table on a terminal, the picture that is drawn anew."""
+    found: list[Any] = []
+    if table and sys.stderr.isatty():
+        from ..views.console_live import LiveTable
 
-    return (stack.enter_context(LiveTable(sys.stderr)),)
+        found.append(stack.enter_context(LiveTable(sys.stderr)))
+    if live_plot:
+        from ..views.live_plot import LivePlot
+
+        found.append(stack.enter_context(LivePlot()))
+    return tuple(found)
+
+
+def _result_files(done: Run, drawn: bool) -> list[str]:
+    """Write what people read beside the recording; what could not be written, a line each."""
+    if done.recording is None or done.summary is None or done.metrics is None:
+        return []
+    from ..views.result_files import write_plot, write_summary
+
+    trouble = []
+    try:
+        write_summary(done.summary, done.metrics, done.folder)
+        if drawn:
+            write_plot(done.recording, done.folder)
+    except WattributeError as error:  # the program's exit code stands
+        trouble.append(f"{error}")
+    return trouble
 
 
 def _report(done: list[Run], quiet: bool, format: str) -> None:

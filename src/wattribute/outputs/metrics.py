@@ -66,8 +66,8 @@ def _carbon(summary: Mapping[str, Any], start: str | None, end: str | None) -> d
     found = summary.get("carbon")
     if not found:
         return None
-    kept = ("co2e_g", "low_g", "high_g", "g_per_kwh", "zone", "name", "source", "assumed", "fallback")
-    return {name: found.get(name) for name in kept} | {"start": start, "end": end}
+    kept = ("co2e_g", "low_g", "high_g", "g_per_kwh", "zone", "name", "assumed", "fallback")
+    return {name: found[name] for name in kept} | {"sources": list(found["sources"]), "start": start, "end": end}
 
 
 def _busy(recording: Recording, device: str, begin: int, end: int) -> dict[str, Any]:

@@ -7,22 +7,24 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
-from ..errors import OptionError, WattributeError
+from ..errors import OptionError
 from ..outputs.run import Run, numbered, run
 from ..recorders.stacks import Profiling
 from .containers import with_container
-from .options import Text
+from .results import with_results
 
 CONTEXT = {"allow_interspersed_args": False}  # what follows the command's name is the command's
 
 
+@with_results
 @with_container
 def command(
     container: Any,
+    wanted: Any,
     argv: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command and its arguments.")] = [],  # noqa: B006
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A new folder X.watt for the recording.")
@@ -46,14 +48,6 @@ def command(
     profile: Annotated[
         str | None, typer.Option(metavar="MODE", help="Also the functions of Python programs: sample, trace, cprofile.")
     ] = None,
-    score: Annotated[
-        Text, typer.Option(metavar="FILE:KEY", help="The program's own score, from a JSON, YAML or CSV file it writes.")
-    ] = None,
-    plot: Annotated[
-        Optional[bool],  # noqa: UP045
-        typer.Option("--plot/--no-plot", help="A picture in the recording; default: of containers."),
-    ] = None,
-    live_plot: Annotated[bool, typer.Option("--live-plot", help="Draw it anew while the run goes on.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="No live table on a terminal.")] = False,
     format: Annotated[str, typer.Option(help="table or json, printed last on stderr.")] = "table",
@@ -68,23 +62,23 @@ def command(
         "intensity": intensity,
     }
     if compare:
-        if container is not None or score is not None:
+        if container is not None or wanted.score is not None:
             raise OptionError("--compare is for commands: run containers with --repeat, then use wattribute compare")
         turns = {"repeat": repeat if repeat > 1 else None, "warm_ups": warm_ups, "rest_s": cooldown or None}
         raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
     if fail_above is not None:
         raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
-    options |= {"profiling": Profiling(profile).checked() if profile else None, "container": container, "score": score}
+    options |= {"container": container, "score": wanted.score}
+    options["profiling"] = Profiling(profile).checked() if profile else None
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:
         target = numbered(output, number, repeat)
         if done and cooldown > 0:
             time.sleep(cooldown)
         with contextlib.ExitStack() as stack:
-            observers = _observers(stack, not (no_live or quiet or format == "json"), live_plot)
-            done.append(run(argv, target, observers=observers, **options))
-        drawn = live_plot or container is not None if plot is None else plot
-        for line in (*done[-1].trouble, *_result_files(done[-1], drawn)):
+            observers = _observers(stack, not (no_live or quiet or format == "json"))
+            done.append(run(argv, target, observers=(*observers, *wanted.observers(stack)), **options))
+        for line in (*done[-1].trouble, *wanted.write(done[-1], container is not None)):
             print(f"wattribute: {line}", file=sys.stderr)
         if done[-1].exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same
             break
@@ -123,34 +117,13 @@ def _compared(
     return done.exit_code or (TOO_MUCH if too_much else 0)
 
 
-def _observers(stack: contextlib.ExitStack, table: bool, live_plot: bool) -> tuple[Any, ...]:
-    """What looks on while a run goes on: the live table on a terminal, the picture that is drawn anew."""
-    found: list[Any] = []
-    if table and sys.stderr.isatty():
-        from ..views.console_live import LiveTable
+def _observers(stack: contextlib.ExitStack, wanted: bool) -> tuple[Any, ...]:
+    """The live table, for the time of a run, on a terminal."""
+    if not wanted or not sys.stderr.isatty():
+        return ()
+    from ..views.console_live import LiveTable
 
-        found.append(stack.enter_context(LiveTable(sys.stderr)))
-    if live_plot:
-        from ..views.live_plot import LivePlot
-
-        found.append(stack.enter_context(LivePlot()))
-    return tuple(found)
-
-
-def _result_files(done: Run, drawn: bool) -> list[str]:
-    """Write what people read beside the recording; what could not be written, a line each."""
-    if done.recording is None or done.summary is None or done.metrics is None:
-        return []
-    from ..views.result_files import write_plot, write_summary
-
-    trouble = []
-    try:
-        write_summary(done.summary, done.metrics, done.folder)
-        if drawn:
-            write_plot(done.recording, done.folder)
-    except WattributeError as error:  # the program's exit code stands
-        trouble.append(f"{error}")
-    return trouble
+    return (stack.enter_context(LiveTable(sys.stderr)),)
 
 
 def _report(done: list[Run], quiet: bool, format: str) -> None:

@@ -222,12 +222,12 @@ def _summarised(
 
 def _save(recording: Recording, summary: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> None:
     from .. import archive
-    from . import metrics, timeseries
+    from . import metrics, series
 
     archive.fill(recording, folder)
     (folder / SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
     metrics.write(found, folder)
-    timeseries.write(recording, folder)
+    series.write(recording, folder)
 
 
 def numbered(output: str | os.PathLike[str] | None, repeat: int, of: int) -> Path | None:

@@ -15,14 +15,16 @@ from ..errors import OptionError
 from ..outputs.run import Run, numbered, run
 from ..recorders.stacks import Profiling
 from .containers import with_container
-from .options import Text
+from .results import with_results
 
 CONTEXT = {"allow_interspersed_args": False}  # what follows the command's name is the command's
 
 
+@with_results
 @with_container
 def command(
     container: Any,
+    wanted: Any,
     argv: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command and its arguments.")] = [],  # noqa: B006
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A new folder X.watt for the recording.")
@@ -46,9 +48,6 @@ def command(
     profile: Annotated[
         str | None, typer.Option(metavar="MODE", help="Also the functions of Python programs: sample, trace, cprofile.")
     ] = None,
-    score: Annotated[
-        Text, typer.Option(metavar="FILE:KEY", help="The program's own score, from a JSON, YAML or CSV file it writes.")
-    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
     no_live: Annotated[bool, typer.Option("--no-live", help="No live table on a terminal.")] = False,
     format: Annotated[str, typer.Option(help="table or json, printed last on stderr.")] = "table",
@@ -63,13 +62,14 @@ def command(
         "intensity": intensity,
     }
     if compare:
-        if container is not None or score is not None:
+        if container is not None or wanted.score is not None:
             raise OptionError("--compare is for commands: run containers with --repeat, then use wattribute compare")
         turns = {"repeat": repeat if repeat > 1 else None, "warm_ups": warm_ups, "rest_s": cooldown or None}
         raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
     if fail_above is not None:
         raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
-    options |= {"profiling": Profiling(profile).checked() if profile else None, "container": container, "score": score}
+    options |= {"container": container, "score": wanted.score}
+    options["profiling"] = Profiling(profile).checked() if profile else None
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:
         target = numbered(output, number, repeat)
@@ -77,8 +77,8 @@ def command(
             time.sleep(cooldown)
         with contextlib.ExitStack() as stack:
             observers = _observers(stack, not (no_live or quiet or format == "json"))
-            done.append(run(argv, target, observers=observers, **options))
-        for line in done[-1].trouble:
+            done.append(run(argv, target, observers=(*observers, *wanted.observers(stack)), **options))
+        for line in (*done[-1].trouble, *wanted.write(done[-1], container is not None)):
             print(f"wattribute: {line}", file=sys.stderr)
         if done[-1].exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same
             break

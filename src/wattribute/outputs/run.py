@@ -41,6 +41,7 @@ class Run:
     summary: Mapping[str, Any] | None
     recording: Recording | None
     trouble: tuple[str, ...] = ()  # what went wrong outside the child, a line each
+    metrics: Mapping[str, Any] | None = None  # as in metrics.json
 
 
 def run(
@@ -184,26 +185,29 @@ def finished(
     notes: Sequence[str],
     zone: str | None,
     intensity: float | str | None,
-    more: Mapping[str, Any],
+    more: Mapping[str, Any] | None = None,
 ) -> Run:
     """Make, summarise and save the recording; what goes wrong here is told beside the exit code, never instead."""
+    from . import metrics
+
     ended, trouble = recorded.ended, list(notes)
     if ended.error:
         trouble.append(ended.error)
     if recorded.sampling.failure:
         trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")
     try:
-        recording, summary = _summarised(recorded, zone, intensity, more)
+        recording, summary = _summarised(recorded, zone, intensity, more or {})
     except WattributeError as error:
         return Run(ended.exit_code, folder, ended, None, None, (*trouble, str(error)))
+    found = metrics.metrics(recording, summary)
     try:
-        _save(recording, summary, folder)
+        _save(recording, summary, found, folder)
         recorded.sampling.clean()
     except OutputError as error:
         trouble.append(str(error))
     except OSError as error:
         trouble.append(f"{folder}: the summary could not be written ({error.strerror})")
-    return Run(ended.exit_code, folder, ended, summary, recording, tuple(trouble))
+    return Run(ended.exit_code, folder, ended, summary, recording, tuple(trouble), found)
 
 
 def _summarised(
@@ -216,11 +220,14 @@ def _summarised(
     return recording, summarise(recording, zone, intensity)
 
 
-def _save(recording: Recording, summary: Mapping[str, Any], folder: Path) -> None:
+def _save(recording: Recording, summary: Mapping[str, Any], found: Mapping[str, Any], folder: Path) -> None:
     from .. import archive
+    from . import metrics, series
 
     archive.fill(recording, folder)
     (folder / SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
+    metrics.write(found, folder)
+    series.write(recording, folder)
 
 
 def numbered(output: str | os.PathLike[str] | None, repeat: int, of: int) -> Path | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..alignment import Energy, energy, examine
 from ..model import Device, Recording, Signal
@@ -221,19 +222,23 @@ def _busy_mean_w(recording: Recording, begin: int, end: int, device: Device | No
     """The mean of the power readings taken while a device was in use (utilisation > 0); None: all devices pooled."""
     chosen = []
     for d in recording.devices if device is None else [device]:
-        named: dict[str, Signal] = {}
-        for s in recording.signals:
-            if s.device == d.name and s.kind == "gauge" and (s.unit == "W" or s.name.endswith("utilisation")):
-                named.setdefault(s.unit, s)
-        if len(named) < 2:
-            continue
-        power, use = named["W"], named["%"]
-        inside = (power.times >= begin) & (power.times <= end)
-        at = np.searchsorted(use.times, power.times[inside], side="right")
-        busy = use.values[np.clip(at, 0, len(use.times) - 1)] > 0  # read right after the power, in the same round
-        chosen.append(power.values[inside][busy] * float(power.scale))
+        powers = [s for s in recording.signals if s.device == d.name and s.kind == "gauge" and s.unit == "W"]
+        found = busy_readings(recording, powers[0], begin, end) if powers else None
+        chosen += [] if found is None else [found]
     pooled = np.concatenate(chosen) if chosen else np.empty(0)
     return float(pooled.mean()) if len(pooled) else None
+
+
+def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) -> npt.NDArray[np.float64] | None:
+    """A gauge's readings of the time in which its device was in use; None if it does not say when it is."""
+    gauges = (s for s in recording.signals if s.device == signal.device and s.kind == "gauge")
+    use = next((s for s in gauges if s.name.endswith("utilisation")), None)
+    if use is None or not len(use):
+        return None
+    inside = (signal.times >= begin) & (signal.times <= end)
+    at = np.searchsorted(use.times, signal.times[inside], side="left" if signal is use else "right")
+    busy = use.values[np.clip(at, 0, len(use) - 1)] > 0  # read right after the power, in the same round
+    return np.asarray(signal.values[inside][busy] * float(signal.scale), np.float64)
 
 
 # --------------------------------------------------------------------------------------------------------- the whole

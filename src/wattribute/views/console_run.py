@@ -47,9 +47,15 @@ def _headline(summary: Mapping[str, Any]) -> Text:
     if summary["estimated"]:
         text.append(" estimated", style="yellow")
     text.append(f" in {seconds(summary['duration_s'])}, exit code {summary['exit_code']}", style="")
+    if summary.get("score") is not None:
+        text.append(f", score {_score(summary['score'])}")
     if summary["mean_w"] is not None:
         text.append(f", mean {si(summary['mean_w'], 'W')}" + (" estimated" if summary["estimated"] else ""))
     return text
+
+
+def _score(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _devices(summary: Mapping[str, Any]) -> Table:

@@ -234,6 +234,11 @@ def load(path: str | os.PathLike[str]) -> Recording:
     )
 
 
+def about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What an archive says of itself (state, clock, devices, metadata …), without opening its tables."""
+    return _read_json(Path(path))
+
+
 def _read_json(folder: Path) -> dict[str, Any]:
     file = folder / JSON
     if not file.is_file():

@@ -27,6 +27,7 @@ VERBS: dict[str, str] = {
     "profile": "Run a Python program and say which functions used the energy.",
     "report": "Tell the story of a run on a page or two: HTML, Markdown or PDF.",
     "run": "Run a command and say what it cost: energy, power, carbon.",
+    "summary": "Many runs in one table: time, energy and emissions per label, with confidence intervals.",
     "sql": "Ask a recording and its attribution in SQL.",
     "view": "Walk through a recording in the browser: lanes, power, tables, flame graphs.",
     "carbon": "Emissions, cost and water of a recording, for any zone and source.",

@@ -15,16 +15,19 @@ from ..errors import OptionError
 from ..outputs.run import Run, numbered, run
 from ..recorders.stacks import Profiling
 from .containers import with_container
+from .labels import Series, with_experiment
 from .results import with_results
 
 CONTEXT = {"allow_interspersed_args": False}  # what follows the command's name is the command's
 
 
+@with_experiment
 @with_results
 @with_container
 def command(
     container: Any,
     wanted: Any,
+    series: Series,
     argv: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command and its arguments.")] = [],  # noqa: B006
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A new folder X.watt for the recording.")
@@ -61,6 +64,7 @@ def command(
         "zone": zone,
         "intensity": intensity,
     }
+    series.check(output, compare)
     if compare:
         if container is not None or wanted.score is not None:
             raise OptionError("--compare is for commands: run containers with --repeat, then use wattribute compare")
@@ -68,11 +72,11 @@ def command(
         raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
     if fail_above is not None:
         raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
-    options |= {"container": container, "score": wanted.score}
+    options |= {"container": container, "score": wanted.score, "metadata": series.metadata}
     options["profiling"] = Profiling(profile).checked() if profile else None
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:
-        target = numbered(output, number, repeat)
+        target = series.place(numbered(output, number, repeat))
         if done and cooldown > 0:
             time.sleep(cooldown)
         with contextlib.ExitStack() as stack:

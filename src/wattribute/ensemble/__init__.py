@@ -37,25 +37,32 @@ class Ensemble:
 
     @classmethod
     def read(cls, paths: PathLike | Iterable[PathLike], metadata: Metadata | None = None, **selection: Any) -> Ensemble:
-        """Read traces, archives or profiles, named by paths or patterns such as ``"runs/*.watt"``.
+        """Read traces, archives or profiles, named by paths, folders of them, or patterns such as ``"runs/*.watt"``.
 
+        A file of many runs (codecarbon) gives a run for each; labels of ``run --label`` become columns.
         ``metadata`` gives each run columns of its own: a mapping from run names (or paths as given), a function of
         the path, or a regular expression whose named groups are searched in the path (``r"n(?P<nodes>\\d+)"``).
         Other keyword arguments are those of :func:`wattribute.read`.
         """
-        from ..readers import read
+        from ..readers import read_runs
 
         found = expand(paths)
         named = names(found)
         runs, problems, first = [], [], None
         for path, name in zip(found, named, strict=True):
             try:
-                runs.append(Run(name, read(path, **selection), about(path, name, metadata)))
+                recordings, left_out = read_runs(path, **selection)
             except OptionError:
                 raise  # a wrong word is wrong for every run
             except WattributeError as error:
                 first = first or error
                 problems.append(Problem("run", f"{name} is left out: {error}"))
+                continue
+            problems += [Problem("run", line) for line in left_out]
+            for number, recording in enumerate(recordings, 1):
+                own = name if len(recordings) == 1 else f"{name} #{number}"
+                labels = recording.metadata.get("labels", {})
+                runs.append(Run(own, recording, {**labels, **about(path, own, metadata)}))
         if not runs and first is not None:
             raise first
         return cls(tuple(runs), tuple(problems))

@@ -14,6 +14,7 @@ from ..errors import NotFoundError, OptionError
 PathLike = Union[str, "os.PathLike[str]"]
 Metadata = Mapping[str, Mapping[str, Any]] | Callable[[Path], Mapping[str, Any]] | str
 READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")  # options that choose what is read
+ARCHIVE = ".watt"
 _ANCHOR_NAMES = ("traces", "trace")  # names that every archive has and that tell no run from another
 
 
@@ -24,7 +25,7 @@ def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def expand(paths: PathLike | Iterable[PathLike]) -> list[Path]:
-    """Paths as they are; what is no path but a pattern becomes what it matches, sorted."""
+    """Paths as they are; a pattern becomes what it matches and a folder of recordings what is in it, sorted."""
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[Path] = []
     for one in given:
@@ -32,10 +33,20 @@ def expand(paths: PathLike | Iterable[PathLike]) -> list[Path]:
         matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
         if not matches and glob.has_magic(name):
             raise NotFoundError(f"{name}: no file or folder matches this pattern")
-        found.extend(Path(match) for match in matches or [name])
+        found.extend(member for match in matches or [name] for member in members(Path(match)))
     if not found:
         raise NotFoundError("no paths were given; an ensemble needs at least one run")
     return found
+
+
+def members(path: Path) -> list[Path]:
+    """The recordings in a folder that is none itself (an experiment), also the broken ones; else the path."""
+    from ..readers import known
+
+    if not path.is_dir() or path.suffix == ARCHIVE or known(path):
+        return [path]
+    inside = sorted(child for child in path.iterdir() if child.suffix == ARCHIVE or (child.is_file() and known(child)))
+    return inside or [path]
 
 
 def names(paths: Sequence[Path]) -> list[str]:

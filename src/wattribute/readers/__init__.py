@@ -1,8 +1,14 @@
-"""Files → Recording. ``read`` finds the reader that knows a path; each reader is a module named as its plug-in."""
+"""Files → Recording. ``read`` finds the reader that knows a path; each reader is a module named as its plug-in.
+
+A file may hold many runs, one per row (codecarbon): ``read`` gives them on one timeline, ``read_runs`` one by one. A
+reader of such files has a third function, ``runs(path, selection)``: the recordings, and what was left out.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +22,39 @@ def read(path: str | os.PathLike[str], format: str | None = None, **selection: A
 
     Keyword arguments are those of :class:`wattribute.plugins.Selection`.
     """
-    path = Path(path)
+    with _told(path):
+        return _reader(Path(path), format).read(Path(path), Selection(**selection))
+
+
+def read_runs(
+    path: str | os.PathLike[str], format: str | None = None, **selection: Any
+) -> tuple[list[Recording], list[str]]:
+    """Every run in a file or folder as a recording of its own, and what had to be left out, a line each."""
+    with _told(path):
+        reader = _reader(Path(path), format)
+        runs = getattr(reader, "runs", None)
+        if runs is None:
+            return [reader.read(Path(path), Selection(**selection))], []
+        found: tuple[list[Recording], list[str]] = runs(Path(path), Selection(**selection))
+        return found
+
+
+def known(path: Path) -> bool:
+    """Whether a reader knows this file or folder."""
     try:
-        if not path.exists():
+        _reader(path, None)
+    except NotFoundError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _told(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What the system refuses is an error of ours."""
+    try:
+        if not Path(path).exists():
             raise NotFoundError(f"{path}: no such file or folder")
-        return _reader(path, format).read(path, Selection(**selection))
+        yield
     except PermissionError as error:
         if isinstance(error, WattributeError):
             raise

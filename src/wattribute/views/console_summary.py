@@ -1,0 +1,72 @@
+"""An experiment in the terminal: statistics per label, mean ± 95 % interval, in kWh, kg and g/s as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from .names import clean
+from .numbers import bounded
+
+WIDE = 120  # columns from which a group is a row
+_HEADS = ("time", "energy", "kWh", "kg CO2e", "g CO2e/s")
+
+
+def summary_table(summary: Mapping[str, Any], width: int = WIDE) -> RenderableType:
+    """The statistics of every group, then what was noticed; in a narrow window a block per group."""
+    groups = summary["groups"]
+    left_out = summary["runs"] - summary["counted"]
+    words = f"{summary['counted']} runs, mean ± 95 % confidence interval of the mean"
+    words += f"; {left_out} left out" if left_out else ""
+    notes = [Text(f"! {clean(note)}", style="yellow") for note in summary["notes"]]
+    shown = _table(groups) if width >= WIDE else Group(*(_block(group) for group in groups))
+    return Group(shown, Text(words, style="dim"), *notes)
+
+
+def _cells(group: Mapping[str, Any]) -> list[str]:
+    mark = " est." if group["estimated"] else ""
+    quantities = [_interval(group["duration_s"], "s"), _interval(group["energy_j"], "J", mark)]
+    return quantities + [_interval(group[key], "", mark) for key in ("energy_kwh", "co2e_kg", "co2e_g_per_s")]
+
+
+def _table(groups: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("runs of", overflow="fold")
+    for name in ("n", *_HEADS):
+        table.add_column(name, justify="right", no_wrap=True)
+    for group in groups:
+        table.add_row(Text(clean(group["group"])), str(group["n"]), *_cells(group))
+    return table
+
+
+def _block(group: Mapping[str, Any]) -> Group:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, cell in zip(_HEADS, _cells(group), strict=True):
+        table.add_row(f"  {name}", cell)
+    head = Text(clean(group["group"]), style="bold").append(f"  {group['n']} runs", style="dim")
+    return Group(head, table)
+
+
+def _interval(told: Mapping[str, Any] | None, unit: str, mark: str = "") -> str:
+    if told is None:
+        return "–"
+    if unit:
+        return bounded(told["mean"], told["ci95_low"], told["ci95_high"], unit) + mark
+    half = None if told["ci95_low"] is None else told["mean"] - told["ci95_low"]
+    return plain(told["mean"], half) + mark
+
+
+def plain(value: float, half: float | None) -> str:
+    """A value in its own unit, however small, and its error with the same power of ten: "(1.534 ± 0.007)e-05"."""
+    if value == 0 or half is None:
+        return f"{value:.4g}"
+    exponent = math.floor(math.log10(abs(value)))
+    if -4 <= exponent < 4:
+        places = max(0, 3 - exponent)
+        return f"{value:.{places}f} ± {half:.{places}f}"
+    return f"({value / 10.0**exponent:.3f} ± {half / 10.0**exponent:.3f})e{exponent:+03d}"

@@ -1,0 +1,90 @@
+"""``run --experiment --label`` and ``summary``: appended by several at once, read back, wrong flags told."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+import wattribute
+
+WATTRIBUTE = [sys.executable, "-m", "wattribute"]
+
+
+def run(folder, *arguments, **how):
+    how = {"cwd": folder, "capture_output": True, "text": True, "timeout": 60} | how
+    return subprocess.run([*WATTRIBUTE, *map(str, arguments)], **how)
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """Two labels, appended by two processes at the same time; one more run that fails."""
+    folder = tmp_path_factory.mktemp("series")
+    arguments = [*WATTRIBUTE, "run", "--quiet", "--meters", "model", "--repeat", "2", "--experiment", "runs dir"]
+    commands = [[*arguments, "--label", f"mode={mode}", "--", "sleep", "0.3"] for mode in ("a", "b [red]")]
+    for process in [subprocess.Popen(command, cwd=folder) for command in commands]:
+        assert process.wait(60) == 0
+    assert run(folder, "run", "-q", "--label", "mode=a", "--experiment", "runs dir", "--", "false").returncode == 1
+    return folder
+
+
+def test_every_run_is_a_recording_with_its_labels(series):
+    paths = sorted((series / "runs dir").iterdir())
+    assert len(paths) == 5
+    labels = [wattribute.read(path).metadata["labels"] for path in paths]
+    assert sorted(each["mode"] for each in labels) == ["a", "a", "a", "b [red]", "b [red]"]
+
+
+def test_the_table_names_every_group_and_what_is_left_out(series):
+    done = run(series, "summary", "runs dir")
+    assert done.returncode == 0, done.stderr
+    assert "mode=a  2 runs" in done.stdout
+    assert "mode=b [red]  2 runs" in done.stdout
+    assert "4 runs, mean ± 95 %" in done.stdout
+    assert "1 left out" in done.stdout
+    assert "its exit code is 1" in done.stdout
+    for line in done.stdout.splitlines():
+        if line.startswith(("  energy", "  kWh", "  kg", "  g CO2e")):
+            assert line.rstrip().endswith("est.")
+
+
+def test_json_and_csv_have_all_there_is(series):
+    told = json.loads(run(series, "summary", "runs dir", "--format", "json", "--zone", "FR").stdout)
+    assert [(group["group"], group["n"]) for group in told["groups"]] == [("mode=a", 2), ("mode=b [red]", 2)]
+    assert told["groups"][0]["places"] == {"France": 2}
+    mean = told["groups"][0]["duration_s"]
+    assert mean["q25"] <= mean["median"] <= mean["q75"]
+    rows = list(csv.DictReader(io.StringIO(run(series, "summary", "runs dir", "--format", "csv").stdout)))
+    assert len(rows) == 5
+    assert [row["label_mode"] for row in rows if row["left_out"]] == ["a"]
+    assert float(rows[0]["energy_j"]) == pytest.approx(float(rows[0]["energy_kwh"]) * 3.6e6)
+
+
+def test_an_experiment_can_be_compared_and_attributed(series):
+    done = run(series, "attribute", "runs dir", "--by", "run", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--label", "mode", "--", "true"], "KEY=VALUE"),
+        (["run", "--label", "=x", "--", "true"], "KEY=VALUE"),
+        (["run", "--experiment", "d", "-o", "x.watt", "--", "true"], "leave out --output"),
+        (["run", "--experiment", "d", "--compare", "--", "true", "---", "true"], "leave out --experiment"),
+        (["run", "--experiment", "file/d", "--", "true"], "cannot be made"),
+        (["summary", "nowhere"], "no such file or folder"),
+        (["summary", "."], "no reader knows this"),
+        (["summary", "file"], "no reader knows this"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_nothing_runs(tmp_path, arguments, words):
+    (tmp_path / "file").write_text("")
+    done = run(tmp_path, *arguments)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

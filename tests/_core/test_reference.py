@@ -33,15 +33,14 @@ class Runs:
         if not self.run:
             return
         (start, end), edges, latency = self.run, self.curve.edges, self.curve.latency_ticks
-        running = {k: [0.0, *np.cumsum(getattr(self.curve, k)).tolist()] for k in ("low", "high")}
         windows = range(len(edges) - 1)
         covers = [i for i in windows if start <= edges[i] - latency and end >= edges[i + 1]]
         touches = [i for i in windows if start < edges[i + 1] and end > edges[i] - latency and i >= self.next]
-        if covers:
-            self.low += running["low"][covers[-1] + 1] - running["low"][covers[0]]
-        if touches:
-            self.high += running["high"][touches[-1] + 1] - running["high"][touches[0]]
-            self.next = touches[-1] + 1
+        for i in covers:
+            self.low += float(self.curve.low[i])
+        for i in touches:
+            self.high += float(self.curve.high[i])
+            self.next = i + 1
         self.run = None
 
 

@@ -21,18 +21,19 @@ static inline int open_span(struct sink *sink, int32_t frame, int resumed, int64
                : WAT_OK;
 }
 
-static inline void close_span(struct sink *sink, int64_t time)
+static inline int close_span(struct sink *sink, int64_t time)
 {
     int64_t n = sink->start->length, *end = sink->end->data;
     if (--sink->depth || time <= sink->since)
-        return;
+        return WAT_OK;
     if (n && sink->since <= end[n - 1]) {
         end[n - 1] = time;
-        return;
+        return WAT_OK;
     }
     COLUMN(*sink->start, int64_t)[n] = sink->since;
     end[n] = time;
     sink->start->length = sink->end->length = n + 1;
+    return WAT_OK;
 }
 
 static inline int leaf_span(struct sink *sink, int32_t frame, int64_t start, int64_t end)

@@ -97,20 +97,10 @@ void cursor_seek(struct cursor *c, int64_t t)
     int64_t low = INT64_MIN, high = INT64_MAX;
     seek_value(c, t, &low, &high);
     seek_piece(c, t, &low, &high);
-    if (c->low)
+    if (c->curve->edges)
         seek_windows(c, t, &low, &high);
     c->from = low;
     c->width = (uint64_t)high - (uint64_t)low;
-}
-
-static double *running_sum(const double *values, int64_t n)
-{
-    double *sums = malloc((size_t)(n + 1) * sizeof *sums);
-    if (sums)
-        sums[0] = 0;
-    for (int64_t i = 0; sums && i < n; i++)
-        sums[i + 1] = i ? sums[i] + values[i] : values[i];
-    return sums;
 }
 
 int cursor_open(struct cursor *c, const struct wat_curve *curve)
@@ -123,19 +113,11 @@ int cursor_open(struct cursor *c, const struct wat_curve *curve)
     c->before[0] = 0;
     for (int64_t i = 0; i < curve->pieces; i++)
         c->before[i + 1] = c->before[i] + (curve->piece_end[i] - curve->piece_start[i]);
-    if (curve->edges) {
-        c->low = running_sum(curve->low, curve->windows);
-        c->high = running_sum(curve->high, curve->windows);
-        if (!c->low || !c->high)
-            return WAT_MEMORY;
-    }
     cursor_seek(c, 0);
     return WAT_OK;
 }
 
 void cursor_close(struct cursor *c)
 {
-    free(c->low);
-    free(c->high);
     free(c->before);
 }

@@ -6,14 +6,18 @@
 
 #include "wattribute.h"
 
-/* How many windows open before a moment, and how many close at it or before. */
+/* How many windows open before a moment, and how many close at it or before: the same pair, the same stretch of time. */
 struct windows {
     uint32_t opened, closed;
 };
 
+static inline int same_windows(struct windows a, struct windows b)
+{
+    return a.opened == b.opened && a.closed == b.closed;
+}
+
 struct cursor {
     const struct wat_curve *curve;
-    double *low, *high; /* running sums of the windows' bounds, from 0; NULL without bounds */
     int64_t *before;    /* covered ticks before each piece */
     /* the stretch in use: moments from … from + width */
     int64_t from;

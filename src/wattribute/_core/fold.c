@@ -3,17 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+void run_extend(struct run *run, const struct cursor *c, int64_t start, struct windows at_start, int64_t now)
+{
+    const struct wat_curve *curve = c->curve;
+    if (now <= start)
+        return;
+    if (start > run->end) { /* another run */
+        run->begun = at_start;
+        run->covered = at_start.opened;
+    }
+    run->end = now;
+    for (run->touched = later(run->touched, at_start.closed); run->touched < c->windows.opened; run->touched++)
+        run->high += curve->high[run->touched];
+    for (; run->covered < c->windows.closed; run->covered++)
+        run->low += curve->low[run->covered];
+}
+
 int fold_more_rows(struct fold *fold, int64_t rows)
 {
     if (column_resize_zero(&fold->row_memory, rows * (int64_t)sizeof(struct row)))
         return WAT_MEMORY;
     fold->rows = fold->row_memory.data;
-    if (fold->cursor.low) {
-        if (column_resize_zero(&fold->bound_memory, rows * (int64_t)sizeof(struct bounds)))
+    if (fold->cursor.curve->edges) {
+        if (column_resize(&fold->bound_memory, rows * (int64_t)sizeof(struct bounds)))
             return WAT_MEMORY;
         fold->bounds = fold->bound_memory.data;
+        static const struct run none = {.begun = {UINT32_MAX, UINT32_MAX}, .end = INT64_MIN};
         for (int64_t i = fold->rows_room; i < rows; i++)
-            fold->bounds[i].self.end = fold->bounds[i].total.end = INT64_MIN;
+            fold->bounds[i] = (struct bounds){none, none};
     }
     fold->rows_room = rows;
     return WAT_OK;

@@ -13,12 +13,12 @@ struct row {
     double self_value, total_value;
 };
 
-/* a bound of a row: the sums so far, and the run of time that is not added yet */
+/* a bound of a row: the sums so far, and the run of time it held last */
 struct run {
     double low, high;
-    int64_t end;
-    uint32_t covered, touched; /* the first windows that it can cover, and touch as the first of the row's runs */
-    struct windows at_end;
+    struct windows begun; /* at its start, or at a later moment before any of them changed */
+    uint32_t covered, touched; /* the first windows that it can still cover, and touch as the first of the row's runs */
+    int64_t end; /* or an earlier moment of the stretch in which it began */
 };
 
 struct bounds {
@@ -54,26 +54,15 @@ static inline uint32_t later(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Add the run that is under way to the sums. Runs are mostly shorter than windows, but whether one touches a window that
- * counts is nothing a processor can foresee: no branch there. */
-static inline void run_add(struct run *run, const struct cursor *c)
-{
-    if (__builtin_expect(run->at_end.closed > run->covered, 0))
-        run->low += c->low[run->at_end.closed] - c->low[run->covered];
-    run->high += c->high[later(run->at_end.opened, run->touched)] - c->high[run->touched];
-}
+/* The row held the time from `start` to `now`, where the cursor is. */
+void run_extend(struct run *run, const struct cursor *c, int64_t start, struct windows at_start, int64_t now);
 
-/* The row held the time from `start` to `now`; it touches the run under way or begins another. */
-static inline void run_extend(struct run *run, const struct cursor *c, int64_t start, struct windows at_start,
-                              int64_t now)
+/* The same. Most pieces lie in the stretch of time in which the row's run began: what they touch is counted already,
+ * and what they cover is decided by the piece that leaves the stretch. */
+static inline void run_hold(struct run *run, const struct cursor *c, int64_t start, struct windows at_start, int64_t now)
 {
-    if (start > run->end) {
-        run_add(run, c);
-        run->covered = at_start.opened;
-        run->touched = later(at_start.closed, run->at_end.opened);
-    }
-    run->end = now;
-    run->at_end = c->windows;
+    if (__builtin_expect(!same_windows(run->begun, c->windows) || !same_windows(at_start, c->windows), 0))
+        run_extend(run, c, start, at_start, now);
 }
 
 /* Time goes on to this moment; with bounds, what passed belongs to the innermost span's row. `bounded` is a constant
@@ -84,8 +73,8 @@ static inline __attribute__((always_inline)) void fold_pass(struct fold *fold, i
     struct windows before = c->windows;
     cursor_move(c, time);
     if (bounded) {
-        if (fold->depth && time > fold->now)
-            run_extend(&fold->bounds[fold->open[fold->depth - 1].row].self, c, fold->now, before, time);
+        if (fold->depth)
+            run_hold(&fold->bounds[fold->open[fold->depth - 1].row].self, c, fold->now, before, time);
         fold->now = time;
     }
 }
@@ -138,8 +127,8 @@ static inline __attribute__((always_inline)) void fold_close(struct fold *fold, 
         return;
     row->total_value += total;
     row->total_ticks += ticks;
-    if (bounded && ticks > 0)
-        run_extend(&fold->bounds[span->row].total, c, span->start, span->windows, time);
+    if (bounded)
+        run_hold(&fold->bounds[span->row].total, c, span->start, span->windows, time);
 }
 
 /* A span opens and closes with nothing inside it: the same as fold_open and fold_close, without the stack. */
@@ -168,11 +157,11 @@ static inline __attribute__((always_inline)) void fold_leaf(struct fold *fold, i
         row->total_value += total;
         row->total_ticks += ticks;
     }
-    if (bounded && ticks > 0) {
+    if (bounded) {
         fold->now = end;
-        run_extend(&fold->bounds[at].self, c, start, windows, end);
+        run_hold(&fold->bounds[at].self, c, start, windows, end);
         if (!row->open)
-            run_extend(&fold->bounds[at].total, c, start, windows, end);
+            run_hold(&fold->bounds[at].total, c, start, windows, end);
     }
 }
 

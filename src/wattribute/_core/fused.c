@@ -20,7 +20,8 @@ static uint8_t *frames_with_rows(const struct wat_location *location, const stru
 }
 
 int wat_read_fold(const struct wat_location *given, const struct wat_curve *curves, int64_t count,
-                  const struct wat_keys *keys, struct wat_fold *out, struct wat_report *report)
+                  const struct wat_keys *keys, const int64_t *expected, struct wat_fold *out,
+                  struct wat_report *report)
 {
     struct rollup rollup;
     struct wat_location location = *given;
@@ -28,6 +29,7 @@ int wat_read_fold(const struct wat_location *given, const struct wat_curve *curv
     location.keep = keep;
     memset(out, 0, sizeof *out);
     int code = rollup_begin(&rollup, curves, count, keys) || !keep ? WAT_MEMORY : WAT_OK;
+    rollup.expected = expected;
     if (code)
         report->code = code;
     else if (rollup.folds > 1 || keys->by_path)
@@ -37,6 +39,8 @@ int wat_read_fold(const struct wat_location *given, const struct wat_curve *curv
     else
         fused_plain(&location, &rollup, report);
     free(keep);
+    if (expected && rollup.met != 1 && report->code != WAT_MEMORY)
+        report->code = WAT_OTHERWISE;
     code = rollup_end(&rollup, out, report->code == WAT_MEMORY ? WAT_MEMORY : WAT_OK);
     if (code)
         report->code = code;

@@ -19,14 +19,17 @@ static inline __attribute__((always_inline)) int open_span(struct sink *sink, in
     return open_rows(sink->rollup, frame, resumed, time);
 }
 
-static inline __attribute__((always_inline)) void close_span(struct sink *sink, int64_t time)
+static inline __attribute__((always_inline)) int close_span(struct sink *sink, int64_t time)
 {
+    const struct fold *fold = sink->rollup->fold;
     close_rows(sink->rollup, time);
+    return __builtin_expect(fold->depth, 1) ? WAT_OK : rollup_busy(sink->rollup, fold->open->start, time);
 }
 
 static inline __attribute__((always_inline)) int leaf_span(struct sink *sink, int32_t frame, int64_t start, int64_t end)
 {
-    return leaf_rows(sink->rollup, frame, start, end);
+    int code = sink->rollup->fold->depth ? WAT_OK : rollup_busy(sink->rollup, start, end);
+    return code ? code : leaf_rows(sink->rollup, frame, start, end);
 }
 
 static int on_metric(struct sink *sink, const struct event *event)

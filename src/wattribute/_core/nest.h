@@ -2,7 +2,7 @@
  * The file that includes it defines beforehand a struct sink with a member `struct nesting nesting` and
  *
  *     static inline int open_span(struct sink *, int32_t frame, int resumed, int64_t time);
- *     static inline void close_span(struct sink *, int64_t time);    the one opened last
+ *     static inline int close_span(struct sink *, int64_t time);    the one opened last; not WAT_OK: no need to go on
  *     static inline int leaf_span(struct sink *, int32_t frame, int64_t start, int64_t end);    both at once
  *     static int on_metric(struct sink *, const struct event *);
  *
@@ -198,8 +198,7 @@ static inline int on_leave(struct sink *sink, uint32_t local_id, int64_t time)
         return WAT_OK;
     }
     n->height--;
-    close_span(sink, time);
-    return WAT_OK;
+    return close_span(sink, time);
 }
 
 static inline int on_leaf(struct sink *sink, uint32_t local_id, int64_t start, int64_t end)

@@ -15,9 +15,9 @@ import numpy as np
 from . import reference_otf2
 from .kernels import fold_columns, fold_inputs
 from .library import LIBRARY, Column, Events, Fold, Location, Metrics, Report, Spans, address, array, contiguous
-from .records import CODES, FIRST_KIND, KINDS, Columns, Files, Tables, status
+from .records import CODES, FIRST_KIND, KINDS, OTHERWISE, Columns, Files, Tables, status
 
-__all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "events", "fold"]
+__all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "events", "fold", "guess_busy"]
 
 _METRICS = (("time", "<i8"), ("id", "<u4"), ("n", "|u1"), ("type", "|u1"), ("bits", "<u8"))
 _SPANS = (("start", "<i8"), ("end", "<i8"), ("frame", "<i4"), ("parent", "<i8"), ("depth", "<i4"), ("resumed", "|b1"))
@@ -61,15 +61,31 @@ def busy(files: Files, tables: Tables) -> Columns:
     return {"start": array(start, "<i8"), "end": array(end, "<i8"), **_told(files, report)}
 
 
-def fold(files: Files, tables: Tables, curves: Sequence[Any], keys: Any) -> Columns:
-    """The location rolled up against curves, and what :func:`decode` says besides spans."""
+def guess_busy(files: Files, tables: Tables) -> tuple[int, int] | None:
+    """The one interval that :func:`busy` will find if the location's first span ends with its last; cheap."""
+    if LIBRARY is None:
+        return None
+    start, end = ctypes.c_int64(), ctypes.c_int64()
+    location, _alive = _location(files, tables)
+    return (start.value, end.value) if LIBRARY.wat_guess_busy(location, start, end) else None
+
+
+def fold(
+    files: Files, tables: Tables, curves: Sequence[Any], keys: Any, expected: tuple[int, int] | None = None
+) -> Columns | None:
+    """The location rolled up against curves, and what :func:`decode` says besides spans.
+
+    None as soon as :func:`busy` would find anything but the interval that is ``expected``.
+    """
     if LIBRARY is None:
         return reference_otf2.fold(files, tables, curves, keys)
     out, report = Fold(), Report()
     location, _alive = _location(files, tables)
     inputs, _alive_too = fold_inputs(curves, keys)
-    LIBRARY.wat_read_fold(location, *inputs, out, report)
-    return fold_columns(out, len(curves), bool(keys.by_path)) | _told(files, report)
+    interval = None if expected is None else (ctypes.c_int64 * 2)(*expected)
+    LIBRARY.wat_read_fold(location, *inputs, interval, out, report)
+    found = fold_columns(out, len(curves), bool(keys.by_path))
+    return None if report.code == OTHERWISE else found | _told(files, report)
 
 
 def _location(files: Files, tables: Tables) -> tuple[Location, Any]:

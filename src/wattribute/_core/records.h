@@ -12,6 +12,13 @@ enum {
     PROGRAM_END = 84
 };
 
+/* Records whose payload is one compressed integer without a length byte. */
+static inline int is_singleton(unsigned kind)
+{
+    return kind <= 30 && (1u << kind & (1u << 12 | 1u << 13 | 1u << 16 | 1u << 17 | 1u << 20 | 1u << 21 | 1u << 24
+                                        | 1u << 28 | 1u << 29 | 1u << 30));
+}
+
 struct event {
     unsigned kind;
     int64_t time;

@@ -51,6 +51,7 @@ MESSAGES = {
 
 
 CODES = list(MESSAGES)
+OTHERWISE = len(CODES)  # WAT_OTHERWISE: nothing about the file
 
 
 class Files(NamedTuple):

@@ -12,9 +12,8 @@ The C kernels give the same bits, because both keep to these rules:
 * bounds: a row's *runs* are the stretches of time it holds (self: as the innermost span; total: its outermost
   activations), of positive length, merged where they touch. Window i is (edges[i] − latency, edges[i+1]]. A run touches
   it when start < edges[i+1] and end > edges[i] − latency, covers it when start ≤ edges[i] − latency and
-  end ≥ edges[i+1]. Every window counts once per row: run by run in time order, low += L[j1] − L[j0] for the windows
-  j0 … j1−1 it covers and high += H[k1] − H[k0] for those it touches that no earlier run of the row did, where L and H
-  are the running sums of ``low`` and ``high`` that start with 0.
+  end ≥ edges[i+1]. Every window counts once per row: in time order, low[i] of those that a run covers and high[i] of
+  those that a run touches are added up one by one.
 """
 
 from __future__ import annotations
@@ -263,8 +262,6 @@ def _runs(start: Ints, end: Ints, row: Ints) -> tuple[Ints, Ints, Ints]:
 def _windows(curve: Any, start: Ints, end: Ints, row: Ints, rows: int) -> tuple[Floats, Floats]:
     """The least and the greatest value of each row's runs."""
     opens, closes = curve.edges[:-1] - curve.latency_ticks, curve.edges[1:]
-    low = np.concatenate([[0.0], np.cumsum(curve.low)])
-    high = np.concatenate([[0.0], np.cumsum(curve.high)])
     j0 = np.searchsorted(opens, start, side="left")
     j1 = np.maximum(np.searchsorted(closes, end, side="right"), j0)
     k0 = np.searchsorted(closes, start, side="right")
@@ -273,6 +270,12 @@ def _windows(curve: Any, start: Ints, end: Ints, row: Ints, rows: int) -> tuple[
     same[1:] = row[1:] == row[:-1]
     k0 = np.where(same, np.maximum(k0, np.concatenate([[0], k1[:-1]])[: len(row)]), k0)
     k1 = np.maximum(k1, k0)
-    least: Floats = np.bincount(row, weights=low[j1] - low[j0], minlength=rows).astype(np.float64)
-    most: Floats = np.bincount(row, weights=high[k1] - high[k0], minlength=rows).astype(np.float64)
-    return least, most
+    return _each_window(row, j0, j1, curve.low, rows), _each_window(row, k0, k1, curve.high, rows)
+
+
+def _each_window(row: Ints, first: Ints, last: Ints, amounts: Floats, rows: int) -> Floats:
+    """Per row the sum of amounts[first … last − 1] of all its runs, one by one."""
+    many = last - first
+    window = np.arange(int(many.sum())) + np.repeat(first - np.cumsum(many) + many, many)
+    found: Floats = np.bincount(np.repeat(row, many), weights=amounts[window], minlength=rows).astype(np.float64)
+    return found

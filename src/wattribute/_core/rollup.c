@@ -63,11 +63,8 @@ static void take_bounds(const struct fold *fold, int64_t rows, int64_t at, struc
     static const struct run unknown = {.low = NAN, .high = NAN};
     for (int64_t i = 0; i < rows; i++) {
         struct bounds bounds = {unknown, unknown};
-        if (fold->bounds) {
+        if (fold->bounds)
             bounds = fold->bounds[i];
-            run_add(&bounds.self, &fold->cursor);
-            run_add(&bounds.total, &fold->cursor);
-        }
         COLUMN(out->self_low, double)[at + i] = bounds.self.low;
         COLUMN(out->self_high, double)[at + i] = bounds.self.high;
         COLUMN(out->total_low, double)[at + i] = bounds.total.low;

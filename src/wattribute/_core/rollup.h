@@ -11,12 +11,23 @@ struct rollup {
     int64_t folds;
     struct fold *fold;
     struct paths paths;
+    const int64_t *expected; /* when the location is expected to be inside a span: start and end; NULL: no matter */
+    int met;                 /* how often it was as expected, −1: it was not */
 };
 
 int rollup_begin(struct rollup *rollup, const struct wat_curve *curves, int64_t count, const struct wat_keys *keys);
 
 /* Hand the results over; the rest is freed in any case. */
 int rollup_end(struct rollup *rollup, struct wat_fold *out, int code);
+
+/* The location was inside spans from `start` to `end`. */
+static inline int rollup_busy(struct rollup *rollup, int64_t start, int64_t end)
+{
+    if (!rollup->expected || end <= start)
+        return WAT_OK;
+    rollup->met = !rollup->met && start == rollup->expected[0] && end == rollup->expected[1] ? 1 : -1;
+    return rollup->met < 0 ? WAT_OTHERWISE : WAT_OK;
+}
 
 /* The row of a frame, −1: it does not count. */
 static inline int64_t row_of_frame(const struct wat_keys *keys, int64_t frame)

@@ -61,9 +61,10 @@ static inline int leaf_span(struct sink *sink, int32_t frame, int64_t start, int
     return WAT_OK;
 }
 
-static inline void close_span(struct sink *sink, int64_t time)
+static inline int close_span(struct sink *sink, int64_t time)
 {
     sink->end[COLUMN(sink->open, int64_t)[--sink->open.length]] = time;
+    return WAT_OK;
 }
 
 static int on_metric(struct sink *sink, const struct event *event)

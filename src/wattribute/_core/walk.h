@@ -27,13 +27,6 @@ struct walk {
     int64_t *counts;
 };
 
-/* Records whose payload is one compressed integer without a length byte. */
-static inline int is_singleton(unsigned kind)
-{
-    return kind <= 30 && (1u << kind & (1u << 12 | 1u << 13 | 1u << 16 | 1u << 17 | 1u << 20 | 1u << 21 | 1u << 24
-                                        | 1u << 28 | 1u << 29 | 1u << 30));
-}
-
 /* Find a record's payload; WAT_OK, or why it cannot be. */
 static inline int payload_of(const struct walk *walk, const uint8_t *end, struct event *event)
 {

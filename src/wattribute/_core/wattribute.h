@@ -11,7 +11,8 @@
 /* in the order of records.CODES */
 enum wat_code {
     WAT_OK, WAT_MISSING, WAT_PERMISSION, WAT_IO, WAT_EMPTY, WAT_ENDIAN, WAT_TRUNCATED, WAT_CORRUPT, WAT_COUNT,
-    WAT_MEMORY
+    WAT_MEMORY,
+    WAT_OTHERWISE /* of wat_read_fold: the location was not busy as expected; it stopped there */
 };
 
 /* one location's files and the look-up tables of records.Tables */
@@ -92,8 +93,11 @@ WAT_API int wat_read_spans(const struct wat_location *, int metrics, struct wat_
 WAT_API int wat_read_metrics(const struct wat_location *, int wanted, struct wat_metrics *, struct wat_report *);
 WAT_API int wat_read_busy(const struct wat_location *, struct wat_column *start, struct wat_column *end,
                           struct wat_report *);
+/* `expected`: NULL, or the start and the end of the one interval that wat_read_busy would find */
 WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *, int64_t curves, const struct wat_keys *,
-                          struct wat_fold *, struct wat_report *);
+                          const int64_t *expected, struct wat_fold *, struct wat_report *);
+/* 1: start and end are what to expect */
+WAT_API int wat_guess_busy(const struct wat_location *, int64_t *start, int64_t *end);
 
 WAT_API int wat_busy(const int64_t *start, const int64_t *end, const int32_t *frame, int64_t n, const uint8_t *keep,
                      int64_t frames, struct wat_column *out_start, struct wat_column *out_end);

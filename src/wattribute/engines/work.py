@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..attribution.join import Map, Plan, Solved, books, curves, parts, users
+from ..attribution.guess import curves_and_parts
+from ..attribution.join import Map, Plan, Solved, books, users
 from ..attribution.rows import SpanFolder, write_rows
 from ..model import Problem, Recording
 
@@ -38,9 +39,7 @@ class Done(NamedTuple):
 
 def solve(work: Work, group: Sequence[int], each: Map[Any, Any] = map) -> Solved:
     """The parts and books of one group, its span rows written; ``each`` maps over locations and keeps their order."""
-    found = curves(work.recording, work.plan, group, each)
-    locations = users(work.plan, group)
-    solved = Solved(parts(work.recording, work.plan, found, locations, each), books(found))
+    found, folded = curves_and_parts(work.recording, work.plan, group, each)
     if work.spans is not None:
-        write_rows(work.recording, work.plan, found, locations, work.spans, each)
-    return solved
+        write_rows(work.recording, work.plan, found, users(work.plan, group), work.spans, each)
+    return Solved(folded, books(found))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +132,22 @@ class SpanSource(Protocol):
 
     def problems(self) -> Sequence[Problem]:
         """What decoding has brought to light so far."""
+        ...
+
+
+@runtime_checkable
+class Guesses(Protocol):
+    """A source that can guess when a location is busy, and finds out while it folds whether it guessed right.
+
+    Where a program's outermost span lasts from the first event to the last, one pass over the events does for two.
+    """
+
+    def guess_busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals | None:
+        """What ``busy`` may say, without looking at more than the ends; None: no idea."""
+        ...
+
+    def fold_if(self, location: int, curves: Sequence[Curve], keys: Keys, busy: Intervals) -> Fold | None:
+        """``fold`` if the location is busy just then; None if not."""
         ...
 
 

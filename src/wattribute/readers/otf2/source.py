@@ -71,7 +71,23 @@ class Source:
         return Intervals(columns["start"], columns["end"])
 
     def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
-        columns = core.fold(self.files(location), self.tables(location), curves, keys)
+        found = self._fold(location, curves, keys)
+        assert found is not None  # nothing was expected
+        return found
+
+    def guess_busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals | None:
+        found = core.guess_busy(self.files(location), self.tables(location, keep))
+        return None if found is None else Intervals(*(np.array([moment], np.int64) for moment in found))
+
+    def fold_if(self, location: int, curves: Sequence[Curve], keys: Keys, busy: Intervals) -> Fold | None:
+        return self._fold(location, curves, keys, (int(busy.start[0]), int(busy.end[0])))
+
+    def _fold(
+        self, location: int, curves: Sequence[Curve], keys: Keys, expected: tuple[int, int] | None = None
+    ) -> Fold | None:
+        columns = core.fold(self.files(location), self.tables(location), curves, keys, expected)
+        if columns is None:
+            return None
         self.note(location, columns)
         return Fold.of({name: column for name, column in columns.items() if name not in _FOLD_EXTRAS})
 

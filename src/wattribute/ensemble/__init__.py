@@ -43,7 +43,7 @@ class Ensemble:
         the path, or a regular expression whose named groups are searched in the path (``r"n(?P<nodes>\\d+)"``).
         Other keyword arguments are those of :func:`wattribute.read`.
         """
-        from ..readers import read
+        from ..alignment.joining import read
 
         found = expand(paths)
         named = names(found)

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .alignment.joining import read
     from .alignment.merge import merge
     from .archive import load, save, scan
     from .carbon import emissions
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .outputs.run import run
     from .outputs.sql import sql
     from .outputs.timeseries.send import send
-    from .readers import read
     from .recorders.daemon import images
     from .recorders.profile import profile
     from .recorders.record import record
@@ -51,7 +51,7 @@ _HOME = {
     "emissions": "carbon",
     "functions": "outputs.profile",
     "images": "recorders.daemon",
-    "read": "readers",
+    "read": "alignment.joining",
     "load_ipython_extension": "integrations.jupyter",
     "merge": "alignment.merge",
     "monitor": "outputs.monitor",

@@ -84,6 +84,7 @@ _RAPL_S = 0.001
 _SMI = r"(?:rocm|amd)_?smi\W+"
 _DEVICE = r".*?device[=_:]?(\d+)"
 _NVML = r"(?:nvml|nvidia)\b.*?(?:device|gpu)[=_: ]?(\d+)"
+_SMI_LOG = r"nvidia-smi GPU (\d+) "  # what nvidia-smi prints, in watts
 _CRAY = r"(?:.*\W)?(?:craypm|pm_counters|cray_pm)\W+(?:PM_)?"
 _HWMON = r"(?:.*\W)?(hwmon\d+)\W"
 _X86 = r"(?:(?:AMD |Intel )RAPL|x86_energy)\b.*?\b"
@@ -105,6 +106,8 @@ _RULES = (
     _Rule(rf"{_SMI}\w*clk_freq\w*{_DEVICE}", "gauge", "Hz", "gpu", "GPU {0}"),
     _Rule(rf"{_SMI}\w*busy_percent{_DEVICE}", "gauge", "%", "gpu", "GPU {0}"),
     _Rule(rf"{_SMI}mem_usage\w*{_DEVICE}", "gauge", "B", "gpu", "GPU {0}"),
+    _Rule(rf"{_SMI_LOG}(?:\S*limit|power\.management)", "gauge", "W"),
+    _Rule(rf"{_SMI_LOG}power\.draw", "gauge", "W", "gpu", "GPU {0}", _NVML_S, gain_error=_NVML_GAIN),
     _Rule(rf"{_NVML}.*energy", "counter", "mJ", "gpu", "GPU {0}", _NVML_S, gain_error=_NVML_GAIN),
     _Rule(rf"{_NVML}.*limit", "gauge", "mW"),
     _Rule(rf"{_NVML}.*power", "gauge", "mW", "gpu", "GPU {0}", _NVML_S, gain_error=_NVML_GAIN),

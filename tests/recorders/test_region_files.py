@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute.model import Clock, Device, Frames, Nodes, Recording
+from wattribute.model.nesting import nest
 from wattribute.recorders import region_files, regions
-from wattribute.recorders.region_files import nest
 
 intervals = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 40)), max_size=12).map(sorted)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ INTEGRATIONS = ("trapezoid", "step")
 _GUESSED_WIDTHS = (32, 31, 48, 24, 16)  # bits; tried in this order when a counter's width is unknown
 _STALE_RATIO = 3
 _TURN = 0.9
+_MOST_WINDOWS = 1_000_000  # of an integrated gauge
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -43,8 +45,30 @@ class Energy:
     most: Floats
     bounded: bool
     latency_ticks: int = 0
+    clock_error_ticks: int = 0
     base: float = 0.0  # the first reading, in ``unit``
     problems: tuple[Problem, ...] = ()
+
+    @cached_property
+    def windows(self) -> tuple[Ints, Floats, Floats]:
+        """(edges, least, most): what window i used, it used in (edges[i] − reach_ticks, edges[i + 1]].
+
+        A counter's windows lie between its readings. An integrated gauge is taken at its word between readings too, so
+        that its windows are as short as its clock is sure, and its bounds say what that clock leaves open.
+        """
+        if self.signal.kind != "gauge" or not self.clock_error_ticks or len(self.times) < 2:
+            return self.times + self.clock_error_ticks, self.least, self.most
+        first, last = int(self.times[0]), int(self.times[-1])
+        step = max(self.clock_error_ticks, (last - first) // _MOST_WINDOWS)
+        fine = np.union1d(self.times, np.arange(first, last, step))
+        rises = np.diff(self.at(fine))
+        return fine + self.clock_error_ticks, rises, rises
+
+    @property
+    def reach_ticks(self) -> int:
+        """How far before its window a reading may speak of: the sensor's latency, the clock's error on both sides."""
+        latency = 0 if self.signal.kind == "gauge" else self.latency_ticks
+        return latency + 2 * self.clock_error_ticks
 
     @property
     def measured(self) -> float:
@@ -114,6 +138,8 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     latency = 0 if signal.latency_s is None else max(0, clock.ticks(signal.latency_s))
     base = float(values[0]) * scale[0] / scale[1] if len(values) else 0.0
     common: dict[str, Any] = {"signal": signal, "unit": unit, "latency_ticks": latency, "base": base}
+    if signal.clock_error_s:
+        common["clock_error_ticks"] = max(0, clock.ticks(signal.clock_error_s))
     if len(times) < 2:
         if len(times):
             tell("short", "one reading only, so no energy can be told from it")
@@ -136,12 +162,17 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
         pieces=_pieces(times, cuts),
         least=rises,
         most=rises,
-        bounded=signal.kind != "gauge" and not signal.estimated and bool((rises >= 0).all()),
+        bounded=_counted(signal) and not signal.estimated and bool((rises >= 0).all()),
         problems=tuple(told),
     )
 
 
 def _silent(kind: str, text: str) -> None: ...
+
+
+def _counted(signal: Signal) -> bool:
+    """Whether bounds can be told: for a gauge only what an unsure clock leaves open."""
+    return signal.kind != "gauge" or bool(signal.clock_error_s)
 
 
 def tidy(signal: Signal, tell: Callable[[str, str], None] = _silent) -> tuple[Ints, npt.NDArray[Any]]:

@@ -36,7 +36,7 @@ from ..model import (
 
 ALIGN = ("clock", "start")
 _NS = 1_000_000_000
-_UNKNOWN_NS = 10_000_000  # said of a wall clock of which nobody knows the error: NTP on a cluster does better
+UNKNOWN_NS = 10_000_000  # said of a wall clock of which nobody knows the error: NTP on a cluster does better
 
 
 @dataclass(frozen=True)
@@ -66,21 +66,22 @@ def _placed(recordings: Sequence[Recording], align: str, rate: int) -> list[Plac
     if align == "start":
         return [Placed(0, 0) for _ in recordings]
     first = recordings[0]
-    boots = {_clock(recording).get("boot") or "" for recording in recordings}
+    boots = {about_clock(recording).get("boot") or "" for recording in recordings}
     if len(boots) == 1 and "" not in boots and len({recording.clock.ticks_per_s for recording in recordings}) == 1:
         starts = [recording.clock.offset_ticks - first.clock.offset_ticks for recording in recordings]
         return [Placed(start - min(starts), 0) for start in starts]
     if any(recording.clock.epoch_ns is None for recording in recordings):
         raise NoDataError("a recording has no wall clock to be joined by; use --align start if all began together")
     epochs = [recording.clock.epoch_ns or 0 for recording in recordings]
-    errors = [_clock(recording).get("uncertainty_ns") for recording in recordings]
+    errors = [about_clock(recording).get("uncertainty_ns") for recording in recordings]
     return [
-        Placed(round(Fraction(epoch - min(epochs), _NS) * rate), _UNKNOWN_NS if error is None else int(error))
+        Placed(round(Fraction(epoch - min(epochs), _NS) * rate), UNKNOWN_NS if error is None else int(error))
         for epoch, error in zip(epochs, errors, strict=True)
     ]
 
 
-def _clock(recording: Recording) -> dict[str, Any]:
+def about_clock(recording: Recording) -> dict[str, Any]:
+    """What is known of a recording's clock: its boot, the greatest error of its wall clock."""
     return dict(recording.metadata.get("clock") or {})
 
 
@@ -109,8 +110,8 @@ class MergedSpans:
         spans = part.source.spans(part.location)
         return replace(
             spans,
-            start=_moved(spans.start, part.scale, part.start),
-            end=_moved(spans.end, part.scale, part.start),
+            start=shifted(spans.start, part.scale, part.start),
+            end=shifted(spans.end, part.scale, part.start),
             frame=part.frames[spans.frame],
         )
 
@@ -129,7 +130,8 @@ class MergedSpans:
         return tuple(problem for source in seen.values() for problem in source.problems())
 
 
-def _moved(times: npt.NDArray[np.int64], scale: Fraction, start: int) -> npt.NDArray[np.int64]:
+def shifted(times: npt.NDArray[np.int64], scale: Fraction, start: int) -> npt.NDArray[np.int64]:
+    """Ticks of another clock in ours, of which ``scale`` make one of theirs and whose tick 0 is our ``start``."""
     if scale == 1:
         return times + start
     return np.array([round(int(t) * scale) for t in times], np.int64) + start
@@ -216,7 +218,7 @@ class _Merger:
 
     def _add_signal(self, signal: Signal, scale: Fraction, start: int, locations: int) -> None:
         location = signal.location + locations if signal.location >= 0 else -1
-        moved = replace(signal, times=_moved(signal.times, scale, start), location=location)
+        moved = replace(signal, times=shifted(signal.times, scale, start), location=location)
         # what a location says about itself is its own; a device's sensor is one sensor, whoever read it
         key = (signal.host, signal.device, signal.name, -1 if signal.device else location)
         other = self.signals.get(key)
@@ -254,7 +256,7 @@ class _Merger:
             metadata={
                 "name": "merged",
                 "merged": [str(recording.metadata.get("name", "")) for recording in recordings],
-                "clock": {**_clock(recordings[first]), "uncertainty_ns": 2 * worst},
+                "clock": {**about_clock(recordings[first]), "uncertainty_ns": 2 * worst},
             },
         )
 

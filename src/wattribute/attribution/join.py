@@ -63,6 +63,7 @@ class Book(NamedTuple):
     times: npt.NDArray[np.int64]
     bounded: bool
     problems: tuple[Problem, ...]
+    windows: int  # in which the readings tell energies apart
 
 
 class Solved(NamedTuple):
@@ -207,4 +208,15 @@ def _first(fold: Fold, curves: int) -> Fold:
 
 def _book(row: int, found: DeviceCurves) -> Book:
     energy = found.energy
-    return Book(row, energy.measured, found.split.idle, energy.unit, energy.times, energy.bounded, energy.problems)
+    windows = len(energy.windows[0]) - 1 if energy.bounded else 0
+    books = (
+        row,
+        energy.measured,
+        found.split.idle,
+        energy.unit,
+        energy.times,
+        energy.bounded,
+        energy.problems,
+        windows,
+    )
+    return Book(*books)

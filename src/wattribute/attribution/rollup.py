@@ -146,9 +146,7 @@ def _devices(
 
 def _resolution(book: Book) -> float | None:
     """The energy of a mean reading interval: what the readings can tell apart."""
-    if not book.bounded or len(book.times) < 2:
-        return None
-    return book.measured / (len(book.times) - 1)
+    return book.measured / book.windows if book.windows > 0 else None
 
 
 def suffix(books: Sequence[Book]) -> str:

@@ -32,9 +32,8 @@ class Split:
 
 def alone(energy: Energy, users: Sequence[int], bounds: bool) -> Split:
     """One user: S is E itself; what it does not collect is idle."""
-    edges = energy.times if bounds and energy.bounded else None
-    low, high = (energy.least, energy.most) if edges is not None else (None, None)
-    curve = Curve(energy.times, energy.values, energy.pieces, edges, low, high, energy.latency_ticks)
+    edges, low, high = energy.windows if bounds and energy.bounded else (None, None, None)
+    curve = Curve(energy.times, energy.values, energy.pieces, edges, low, high, energy.reach_ticks)
     return Split(dict.fromkeys(users, curve), None)
 
 
@@ -42,10 +41,10 @@ class Knots:
     """The moments between which nothing changes, and how many users of a set are active there."""
 
     def __init__(self, energy: Energy, busy: Mapping[int, Intervals], more: Sequence[Ints] = ()) -> None:
-        first = int(energy.times[0]) - energy.latency_ticks
-        last = int(energy.times[-1])
+        edges = energy.windows[0]
+        first, last = int(edges[0]) - energy.reach_ticks, int(edges[-1])
         changes = [column for pieces in busy.values() for column in (pieces.start, pieces.end)]
-        others = _sorted([*changes, *more, np.array([first], np.int64)])
+        others = _sorted([*changes, *more, np.array([first, last], np.int64)])
         others = others[np.searchsorted(others, first) : np.searchsorted(others, last, side="right")]
         self.energy, self.busy = energy, busy
         merged = _sorted([energy.times, others])
@@ -67,9 +66,10 @@ class Knots:
         return np.diff(running[np.searchsorted(self.times, self.energy.times)])
 
     def spread(self, per_reading: Floats) -> Floats:
-        """A number per reading interval as one per knot interval; 0 before the first reading."""
+        """A number per reading interval as one per knot interval; 0 before the first reading and after the last."""
         at = np.searchsorted(self.energy.times, self.times[:-1], side="right") - 1
-        found: Floats = np.where(at >= 0, per_reading[np.maximum(at, 0)], 0.0)
+        padded = np.append(per_reading, 0.0)  # where −1 and the last reading point
+        found: Floats = padded[at]
         return found
 
     def curve(self, rises: Floats, share: Floats, bounds: bool) -> Curve:
@@ -78,8 +78,9 @@ class Knots:
         energy = self.energy
         if not (bounds and energy.bounded):
             return Curve(self.times, values, energy.pieces)
-        opens = np.searchsorted(self.times, energy.times[:-1] - energy.latency_ticks, side="right") - 1
-        closes = np.searchsorted(self.times, energy.times[1:], side="left")
+        (edges, low, high), reach = energy.windows, energy.reach_ticks
+        opens = np.searchsorted(self.times, edges[:-1] - reach, side="right") - 1
+        closes = np.searchsorted(self.times, edges[1:], side="left")
         pairs = np.stack([np.maximum(opens, 0), closes], axis=1).ravel()
         padded = np.append(share, 0.0)  # so that a window may end with the last knot
         greatest, least = (ufunc.reduceat(padded, pairs)[::2] for ufunc in (np.maximum, np.minimum))
@@ -87,10 +88,10 @@ class Knots:
             self.times,
             values,
             energy.pieces,
-            energy.times,
-            energy.least * least,
-            energy.most * greatest,
-            energy.latency_ticks,
+            edges,
+            low * least,
+            high * greatest,
+            reach,
         )
 
 

@@ -67,9 +67,9 @@ def command(
 
 
 def _send(paths: list[str], to: str, selection: dict[str, Any], start: str | None, secrets: str | None) -> None:
+    from ..alignment.joining import read
     from ..ensemble.paths import parted
     from ..outputs.timeseries.send import send
-    from ..readers import read
 
     reading, _ = parted(selection)
     if to.startswith("openmetrics:") and len(paths) > 1:

@@ -58,6 +58,16 @@ def _flags(
         Text, typer.Option("--from", metavar="T", help="From here: seconds since the start, or ISO 8601.")
     ] = None,
     end: Annotated[Text, typer.Option("--to", metavar="T", help="Up to here.")] = None,
+    signals: Annotated[
+        Texts,
+        typer.Option(
+            metavar="FILE", help="A power log of another tool, joined by wall clock or marks; may be repeated."
+        ),
+    ] = None,
+    offset: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(metavar="S", help="Seconds to add to the times of --signals."),
+    ] = None,
     process: Process = None,
     frame: Frame = None,
     exclude_frame: ExcludeFrame = None,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..attribution.join import DeviceCurves, Plan
 
 ENGINES = ("local", "dask")  # each a module of this folder
-_READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")
+_NOT_ASKED_AGAIN = ("source", "reading", "spans", "signals", "offset")  # options of an Attribution are without these
 
 
 def attribute(
@@ -38,6 +38,8 @@ def attribute(
     spans: bool | str | os.PathLike[str] = False,
     engine: str = "local",
     threads: int | None = None,
+    signals: Any = (),
+    offset: float | None = None,
     **reading: Any,
 ) -> Attribution:
     """Whose joules: energy given to spans, with idle, bounds and books that balance.
@@ -47,11 +49,12 @@ def attribute(
     recording's start, or ISO 8601. ``spans=True`` gives one row per span; a path streams those rows to Parquet (one
     file if it ends in .parquet, else a folder with a file per device and location) and leaves the rolled-up rows in
     the result. ``engine`` is "local", or "dask" with the address of a scheduler behind a colon ("dask:tcp://node:8786");
-    without one the client that is open in this process, else workers on this machine. Further keyword arguments
+    without one the client that is open in this process, else workers on this machine. ``signals`` are power logs of
+    other tools, joined by wall clock or marks; ``offset`` seconds are added to their times. Further keyword arguments
     (process, frame, exclude_frame, metric_kinds, format) select what is read.
     """
-    given = {name: value for name, value in locals().items() if name not in ("source", "reading", "spans")} | reading
-    recording, plan, groups, notes = _prepare(source, **given)
+    given = {name: value for name, value in locals().items() if name not in _NOT_ASKED_AGAIN} | reading
+    recording, plan, groups, notes = _prepare(source, signals=signals, offset=offset, **given)
     from ..attribution import rollup
     from .spans import destination
     from .work import Work
@@ -92,6 +95,7 @@ def _prepare(
     **given: Any,
 ) -> tuple[Recording, Plan, list[tuple[int, ...]], list[Problem]]:
     from ..alignment import overrides, sanity
+    from ..alignment.joining import READING, obtained
     from ..attribution import join
     from ..attribution.clip import clipped
     from ..attribution.options import checked, moment
@@ -100,12 +104,12 @@ def _prepare(
         raise OptionError.unknown("engine", engine, ENGINES)
     if threads is not None and threads < 1:
         raise OptionError(f"threads has to be at least 1, not {threads}")
-    reading = {name: given.pop(name) for name in _READING if name in given}
+    reading = {name: given.pop(name) for name in READING if name in given}
     wrong = sorted(set(given) - set(checked.__code__.co_varnames[: checked.__code__.co_argcount]))
     if wrong:
-        raise OptionError.unknown("option", wrong[0], (*checked.__annotations__, *_READING, "topology", "maps"))
+        raise OptionError.unknown("option", wrong[0], (*checked.__annotations__, *READING, "topology", "maps"))
     options = checked(**given)
-    recording = _recording(source, reading, threads)
+    recording = obtained(source, reading, threads)
     first, last = moment(begin, recording.clock), moment(end, recording.clock)
     if first is not None and last is not None and first >= last:
         raise OptionError(f"the time from {begin} to {end} is empty")
@@ -114,19 +118,3 @@ def _prepare(
     plan = join.plan(recording, options, said, first, last)
     notes = sanity.concerning(sanity.examine(recording), [source.row for source in plan.sources])
     return recording, plan, join.groups(plan), notes
-
-
-def _recording(source: Recording | str | os.PathLike[str], reading: dict[str, Any], threads: int | None) -> Recording:
-    reading = {name: value for name, value in reading.items() if value not in (None, (), [])}
-    if isinstance(source, Recording):
-        if not reading:
-            return source
-        from ..model.select import select
-
-        late = sorted({"format", "metric_kinds"} & set(reading))
-        if late:
-            raise OptionError(f"{late[0]} decides how a file is read; give it to wattribute.read, or give a path here")
-        return select(source, **reading)
-    from ..readers import read
-
-    return read(source, threads=threads, **reading)

@@ -44,7 +44,7 @@ class Ensemble:
         the path, or a regular expression whose named groups are searched in the path (``r"n(?P<nodes>\\d+)"``).
         Other keyword arguments are those of :func:`wattribute.read`.
         """
-        from ..readers import read_runs
+        from ..alignment.joining import read_runs
 
         found = expand(paths)
         named = names(found)

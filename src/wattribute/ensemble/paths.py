@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
+from ..alignment.joining import READING
 from ..errors import NotFoundError, OptionError
 
 PathLike = Union[str, "os.PathLike[str]"]
 Metadata = Mapping[str, Mapping[str, Any]] | Callable[[Path], Mapping[str, Any]] | str
-READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")  # options that choose what is read
 ARCHIVE = ".watt"
 _ANCHOR_NAMES = ("traces", "trace")  # names that every archive has and that tell no run from another
 

@@ -62,6 +62,7 @@ class Signal:
     estimated: bool = False  # a model said so, not a meter
     gain_error: float | None = None  # relative systematic error, e.g. 0.05
     declared: Mapping[str, Any] = field(default_factory=dict)  # mode, unit, value type as the file says
+    clock_error_s: float | None = None  # how far its times may be off those of the spans, either way
 
     def __len__(self) -> int:
         return len(self.times)

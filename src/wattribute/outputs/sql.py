@@ -10,12 +10,11 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ..alignment.joining import obtained
 from ..engines import attribute
 from ..ensemble.paths import parted
 from ..errors import MissingExtraError, OptionError
 from ..model import Attribution, Recording
-from ..model.select import select
-from ..readers import read
 from .recording_tables import by_name
 
 if TYPE_CHECKING:
@@ -31,9 +30,7 @@ def sql(
     if dialect not in ENGINES:
         raise OptionError.unknown("SQL dialect", dialect, ENGINES)
     reading, rest = parted(options)
-    if isinstance(source, Recording) and {"format", "metric_kinds"} & set(reading):
-        raise OptionError("format and metric_kinds decide how a file is read; give them to wattribute.read")
-    recording = select(source, **reading) if isinstance(source, Recording) else read(source, **reading)
+    recording = obtained(source, reading)
 
     @cache
     def attributed() -> Attribution:

@@ -8,7 +8,7 @@ wants one span inside the other, and no joule counted twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import Frames, Locations, Nodes, Problem, Processes, Recording, Spans, SpanTable
+from ..model.nesting import nest
 from . import ranks
 from .regions import RECORD, RESUMED
 
@@ -162,46 +163,3 @@ def node_of(nodes: list[tuple[Any, ...]], host: str) -> int:
             return i
     nodes.append((len(nodes), host, "node", -1, {}))
     return len(nodes) - 1
-
-
-def nest(
-    start: npt.NDArray[np.int64],
-    end: npt.NDArray[np.int64],
-    frame: npt.NDArray[np.int32],
-    resumed: npt.NDArray[np.bool_],
-) -> Spans:
-    """Intervals of one location, in the order they began → spans that nest; what overlaps is cut and resumed."""
-    rows: list[list[Any]] = []  # start, end, frame, parent, depth, resumed
-    stack: list[tuple[int, int]] = []  # interval, its row
-
-    def push(interval: int, at: int, again: bool) -> None:
-        stack.append((interval, len(rows)))
-        parent = stack[-2][1] if len(stack) > 1 else -1
-        rows.append([at, at, frame[interval], parent, len(stack) - 1, again])
-
-    for at, _, _, interval in _events(start.tolist(), end.tolist()):
-        if interval >= 0:
-            push(interval, at, bool(resumed[interval]))
-            continue
-        above = []
-        while stack:
-            inner, row = stack.pop()
-            rows[row][1] = at
-            if inner == ~interval:
-                break
-            above.append(inner)
-        for inner in reversed(above):
-            push(inner, at, True)
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
-    kinds = (np.int64, np.int64, np.int32, np.int64, np.int32, np.bool_)
-    return Spans(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))
-
-
-def _events(start: list[int], end: list[int]) -> Iterable[tuple[int, int, int, int]]:
-    """(time, order, order, interval, or ~interval where it ends) in the order of time.
-
-    At one moment: ends come before beginnings, the innermost first; an interval of no length ends where it begins.
-    """
-    begins = [(at, 1, 2 * i, i) for i, at in enumerate(start)]
-    ends = [(at, 1, 2 * i + 1, ~i) if at == start[i] else (at, 0, -i, ~i) for i, at in enumerate(end)]
-    return sorted(begins + ends)

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import Frames, Locations, Nodes, Problem, Processes, Recording, Signal, Spans, SpanTable
+from ..model.nesting import Open, nest
 from . import ranks, region_files
 from . import regions as marked
 from .calls import LEAVE, RESUMED
@@ -190,7 +191,7 @@ class _Builder:
         stops = np.where(rows["end"] == 0, end, rows["end"] - self.offset)
         start = np.concatenate([spans.start, rows["start"] - self.offset])
         order = np.lexsort((np.concatenate([spans.depth, np.full(len(rows), 1 << 30)]), start))
-        return region_files.nest(
+        return nest(
             start[order],
             np.concatenate([spans.end, stops])[order],
             np.concatenate([spans.frame, np.array(frames, np.int32)])[order],
@@ -282,30 +283,6 @@ def keep(parts: Path, folder: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------- spans
 
 
-class _Open:
-    """Spans of one location under construction."""
-
-    def __init__(self) -> None:
-        self.rows: list[list[Any]] = []  # start, end, frame, parent, depth, resumed
-        self.stack: list[int] = []
-
-    def push(self, at: int, frame: int, resumed: bool) -> None:
-        parent = self.stack[-1] if self.stack else -1
-        self.stack.append(len(self.rows))
-        self.rows.append([at, at, frame, parent, len(self.stack) - 1, resumed])
-
-    def pop(self, at: int, depth: int = 0) -> None:
-        """Close what lies deeper."""
-        while len(self.stack) > depth:
-            self.rows[self.stack.pop()][1] = at
-
-    def spans(self, end: int) -> Spans:
-        self.pop(end)
-        columns = list(zip(*self.rows, strict=True)) if self.rows else [()] * 6
-        kinds = (np.int64, np.int64, np.int32, np.int64, np.int32, np.bool_)
-        return Spans(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))
-
-
 def _sampled(process: Process, samples: Any, frames: Any, offset: int, end: int) -> Spans:
     """Each stack holds until the next sample; what two stacks in a row have in common goes on."""
     code = {number: entry.get("code") for number, entry in process.frames.items()}
@@ -317,7 +294,7 @@ def _sampled(process: Process, samples: Any, frames: Any, offset: int, end: int)
             chains[stack] = [*chain(parent), *([frame] if frames[frame] >= 0 else [])]
         return chains[stack]
 
-    open_ = _Open()
+    open_ = Open()
     before: list[int] = []
     for at, stack in zip((samples["time"] - offset).tolist(), samples["stack"].tolist(), strict=True):
         now = chain(stack) if stack in process.stacks else []
@@ -334,7 +311,7 @@ def _sampled(process: Process, samples: Any, frames: Any, offset: int, end: int)
 
 def _called(times: Ints, events: Any, frames: Any, end: int) -> Spans:
     """Calls and returns of one thread → spans; a return whose call was not seen counts for nothing."""
-    open_, number = _Open(), RESUMED - 1
+    open_, number = Open(), RESUMED - 1
     under_way: list[int] = []
     for at, event in zip(times.tolist(), events.tolist(), strict=True):
         frame = event & number

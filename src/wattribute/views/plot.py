@@ -40,7 +40,6 @@ KINDS = charts.KINDS
 _BY = {"heatmap": ("process", "frame"), "books": ("device", "frame", "paradigm", "role")}
 _PATHS = ("flame", "icicle", "sunburst", "callgraph")
 _SIGNALS = ("panels", "memory")
-_READING = ("format", "process", "frame", "exclude_frame", "metric_kinds")
 
 
 def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = None, zone: str | None = None,
@@ -112,13 +111,11 @@ def stacks(source: Any, selection: dict[str, Any]) -> Attribution:
 
 def read_source(source: Any, selection: dict[str, Any]) -> Recording:
     """The recording of a source; options that select what is read are taken out of ``selection``."""
+    from ..alignment.joining import JOINING, READING, obtained
     from ..model import Recording
-    from ..readers import read
 
-    if isinstance(source, Recording):
-        return source
-    reading = {name: selection.pop(name) for name in tuple(selection) if name in _READING}
-    return read(source, **{name: value for name, value in reading.items() if value not in (None, (), [])})
+    names = JOINING if isinstance(source, Recording) else READING
+    return obtained(source, {name: selection.pop(name) for name in tuple(selection) if name in names})
 
 
 def _attributed(source: Any, by: Sequence[str], selection: dict[str, Any]) -> Attribution:

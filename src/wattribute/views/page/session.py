@@ -17,20 +17,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...alignment.joining import READING, obtained
 from ...attribution.options import moment
 from ...carbon import emissions
 from ...engines import attribute
 from ...errors import FormatError, NoDataError, OptionError
 from ...model import Attribution, Clock, Recording
-from ...model.select import select
-from ...readers import read
 from .. import numbers
 from . import answers, energy, places, tiles
 from .facts import facts, labels
 from .lanes import Window
 
 _BY_FRAME = ("device", "frame")
-_READING = ("process", "frame", "exclude_frame", "metric_kinds", "format")  # decide what is read at all
 _RUNNING = ("engine", "threads")  # change nothing in the answers
 _KEPT = 64  # answers kept
 _QUIET_S = 5.0  # a recording that has not changed for so long is no longer being made
@@ -47,14 +45,14 @@ class Session:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         given = dict(options or {})
-        self._reading = {name: given.pop(name) for name in _READING if name in given}
+        self._reading = {name: given.pop(name) for name in READING if name in given}
         asked = {name: given.pop(name, None) for name in ("zone", "intensity")}
         self._carbon = {name: value for name, value in asked.items() if value is not None}
         self._first = given.pop("begin", None), given.pop("end", None)  # shown first, not all there is
         self._running = {name: given.pop(name) for name in _RUNNING if name in given}
         self.options = given
         self._source, self._progress = source, progress
-        self._recording = select(source, **self._reading) if isinstance(source, Recording) else None
+        self._recording = obtained(source, self._reading) if isinstance(source, Recording) else None
         self._lock = threading.RLock()
         self._kept: OrderedDict[Any, Any] = OrderedDict()
         self._scratch = tempfile.TemporaryDirectory(prefix="wattribute-")
@@ -153,7 +151,7 @@ class Session:
         with self._lock:
             if self._recording is None:
                 assert isinstance(self._source, Path)
-                self._recording = read(self._source, **self._reading)
+                self._recording = obtained(self._source, self._reading)
             return self._recording
 
     def close(self) -> None:

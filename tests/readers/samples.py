@@ -1,0 +1,82 @@
+"""Files of other tools, small: those in ``tests/data/readers`` (named FORMAT-what), and what is made of them here."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+from pathlib import Path
+
+import polars as pl
+
+from wattribute.model import Recording
+
+DATA = Path(__file__).parent.parent / "data" / "readers"
+SAMPLES = sorted(path for path in DATA.iterdir() if not path.name.startswith(".") and path.suffix != ".golden")
+
+
+def format_of(path: Path) -> str:
+    return path.name.partition("-")[0]
+
+
+def made(sample: Path, folder: Path) -> Path:
+    """The file itself; an .sql is the text of a database."""
+    if sample.suffix != ".sql":
+        return sample
+    path = folder / f"{sample.stem}.sqlite"
+    with sqlite3.connect(path) as database:
+        database.executescript(sample.read_text(encoding="utf-8"))
+    database.close()
+    return path
+
+
+def as_parquet(sample: Path, folder: Path) -> Path:
+    """A CSV table as Parquet, its times as the earlier tools write them there: integers in nanoseconds."""
+    table = pl.read_csv(sample)
+    for name in ("Start Time", "End Time", "Duration", "Time"):
+        if name in table.columns and table[name].dtype.is_float():
+            table = table.with_columns((pl.col(name) * 1e9).cast(pl.Int64, strict=False))
+    path = folder / f"{sample.stem}.parquet"
+    table.write_parquet(path)
+    return path
+
+
+def as_gzip(sample: Path, folder: Path) -> Path:
+    path = folder / "zipped"
+    path.write_bytes(gzip.compress(sample.read_bytes()))
+    return path
+
+
+def as_utf16(sample: Path, folder: Path) -> Path:
+    path = folder / "utf16"
+    path.write_bytes(sample.read_text(encoding="utf-8").encode("utf-16"))
+    return path
+
+
+def told(recording: Recording) -> str:
+    """A recording as text: what golden files hold."""
+    lines = [f"epoch_ns {recording.clock.epoch_ns}  length_ns {recording.clock.length_ticks}"]
+    for location in range(len(recording.locations)):
+        at = recording.locations
+        process = int(at.process[location])
+        owner = recording.owner(location)
+        names = [recording.processes.name[row] for row in dict.fromkeys((owner, process)) if row >= 0]
+        lines.append(
+            f"{at.kind[location]} {' / '.join(names)} / {at.name[location]} on {recording.location_host(location)!r}"
+        )
+        spans = recording.spans.spans(location)
+        for row in range(len(spans)):
+            frame = recording.frames.row(int(spans.frame[row]))
+            where = f" ({frame['file']}:{frame['line']})" if frame["file"] else ""
+            again = " resumed" if spans.resumed[row] else ""
+            lines.append(
+                f"  {'  ' * int(spans.depth[row])}{spans.start[row]}..{spans.end[row]} {frame['name']}{where}"
+                f" [{frame['paradigm']} {frame['role']}]{again}"
+            )
+    for signal in recording.signals:
+        readings = " ".join(f"{t}:{v}" for t, v in zip(signal.times.tolist(), signal.values.tolist(), strict=True))
+        device = f" of {signal.device} on {signal.host!r}" if signal.device else ""
+        lines.append(f"{signal.kind} {signal.name}{device}, {signal.scale} {signal.unit}: {readings}")
+    lines += [f"device {d.name} ({d.kind}) {dict(d.properties)}" for d in recording.devices]
+    lines += [f"{key} {recording.metadata[key]}" for key in ("timeline", "calls") if key in recording.metadata]
+    lines += [f"! {p.kind}: {p.message.partition(': ')[2]}" for p in recording.problems]
+    return "\n".join(lines) + "\n"

@@ -75,7 +75,7 @@ def test_fail_above_has_its_own_exit_code(call, folder):
         (["compare", "a*.watt", "--vs", "b*.watt", "--by", "fram"], 1, "did you mean 'frame'"),
         (["compare", "a*.watt", "--vs", "b*.watt", "--metric", "nothing"], 1, "nothing"),
         (["compare", "a*.watt", "--vs", "b*.watt", "--confidence", "95"], 1, "0.95 is usual"),
-        (["export", "a0.watt", "--to", "perfeto"], 2, "perfetto"),
+        (["export", "a0.watt", "--to", "perfeto"], 1, "did you mean 'perfetto'"),
         (["export", "a0.watt", "a1.watt", "--to", "speedscope"], 1, "one run"),
         (["export", "a0.watt", "--to", "folded", "-o", "no/such/folder"], 1, "cannot be written"),
         (["export", "a0.watt", "a1.watt", "--to", "extrap"], 1, "name what differs"),

@@ -18,13 +18,14 @@ import numpy.typing as npt
 from ..alignment.energy import Energy, energy
 from ..alignment.overrides import Override
 from ..alignment.topology import Topology
-from ..model import Fold, Intervals, Problem, Recording
+from ..model import Fold, Intervals, Keys, Problem, Recording
 from ..model.spans import BOUNDS
 from . import load as loads
 from . import shares, slices, statistics
 from .keys import FrameKeys, frame_keys
 from .options import Options
 from .select import Source, keep, sources
+from .solve import innermost, refined
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -102,6 +103,7 @@ class DeviceCurves(NamedTuple):
     source: Source
     energy: Energy
     split: shares.Split
+    around: tuple[shares.Split, ...] = ()  # of method solve: the low and the high end of the 95 % intervals
 
 
 def asked(plan: Plan, group: Sequence[int]) -> list[int]:
@@ -133,11 +135,12 @@ def curves(
 ) -> dict[int, DeviceCurves]:
     """Row of ``plan.sources`` → its curves; busy intervals that are not known are asked for where they are needed."""
     when = busy(recording, plan, group, asked(plan, group), each) if known is None else known
-    energies = {row: _curve(recording, plan, row) for row in group}
-    return {
-        row: DeviceCurves(plan.sources[row], energies[row], _split(recording, plan, row, energies[row], when))
-        for row in group
-    }
+    found = {}
+    for row in group:
+        energies = _curves(recording, plan, row)
+        first, *around = (_split(recording, plan, row, curve, when) for curve in energies)
+        found[row] = DeviceCurves(plan.sources[row], energies[0], first, tuple(around))
+    return found
 
 
 def masks(recording: Recording, of: str) -> Callable[[int], npt.NDArray[np.bool_]]:
@@ -163,9 +166,15 @@ def books(found: Mapping[int, DeviceCurves]) -> list[Book]:
     return [_book(row, found[row]) for row in found]
 
 
-def _curve(recording: Recording, plan: Plan, row: int) -> Energy:
-    whole = energy(plan.sources[row].signal, recording.clock, plan.options.integrate)
-    return whole.between(plan.begin, plan.end)
+def _curves(recording: Recording, plan: Plan, row: int) -> tuple[Energy, ...]:
+    """The device's joules(t); with method solve also its low and high."""
+    source = plan.sources[row]
+    whole = energy(source.signal, recording.clock, plan.options.integrate).between(plan.begin, plan.end)
+    if plan.options.method != "solve" or not source.users or not len(whole.times):
+        return (whole,)
+    code, mask = frame_keys(recording, ("frame",)).code, masks(recording, source.of)
+    pieces = [innermost(recording.spans.spans(user), np.where(mask(user), code, -1)) for user in source.users]
+    return tuple(refined(whole, pieces, source.device.name))
 
 
 def _needs_busy(plan: Plan, row: int) -> bool:
@@ -188,6 +197,8 @@ def _part(
     against = [found[row].split.curves[location] for row in mine]
     energies = [found[row].energy for row in mine]
     keys = plan.keys.masked(kept)
+    if plan.options.method == "solve":
+        return Part(location, mine, _with_intervals(recording, location, [found[row] for row in mine], keys))
     if plan.options.sliced:
         edges = [slices.edges(plan.options, recording.clock, energy) for energy in energies]
         return Part(location, mine, *slices.cut(recording.spans.spans(location), against, edges, keys))
@@ -197,6 +208,19 @@ def _part(
     fold = recording.spans.fold(location, [*against, *whole], keys)
     about = statistics.of_rows(recording.spans.spans(location), energies, keys, fold)
     return Part(location, mine, _first(fold, len(mine)), statistics=about)
+
+
+def _with_intervals(recording: Recording, location: int, devices: Sequence[DeviceCurves], keys: Keys) -> Fold:
+    """A fold whose bounds are what it finds along the low and the high curves."""
+    splits = [(device.split, *(device.around or (device.split,) * 2)) for device in devices]
+    fold = recording.spans.fold(location, [split[i].curves[location] for i in range(3) for split in splits], keys)
+    size = len(devices)
+    ends = {"low": slice(size, 2 * size), "high": slice(2 * size, 3 * size)}
+    values = {"self": fold.self_value, "total": fold.total_value}
+    bounds: dict[str, Any] = {
+        f"{name}_{end}": value[which] for name, value in values.items() for end, which in ends.items()
+    }
+    return replace(_first(fold, size), **bounds)
 
 
 def _first(fold: Fold, curves: int) -> Fold:

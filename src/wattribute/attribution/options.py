@@ -16,7 +16,7 @@ KEYS = (
     *("device", "signal", "of", "host", "process", "location", "frame", "path", "paradigm", "role", "run"),
     *("file", "line", "reading", "bin"),
 )
-METHODS = ("linear", "window")
+METHODS = ("linear", "window", "solve")
 SHARES = ("even", "process", "load", "full")
 OF = ("kernels", "copies", "host")
 _WIDTHS_S = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000)}
@@ -66,11 +66,21 @@ def checked(
         raise OptionError("share 'load' needs load=RE (--load RE), the signals that tell each user's load, and only it")
     if method == "window" and share == "load":
         raise OptionError("method 'window' splits by busy time, not by load; use share 'even', 'process' or 'full'")
+    if method == "solve":
+        _check_solve(keys, share, statistics)
     for pattern in (metric, load):
         check_regex(pattern)
     if statistics and ("reading" in keys or "bin" in keys):
         raise OptionError("statistics are per span; they cannot be asked for by reading or by bin")
     return Options(metric, _views(of), keys, method, share, load, integrate, bounds, statistics, bin_s)
+
+
+def _check_solve(keys: Sequence[str], share: str, statistics: bool) -> None:
+    """It tells a frame's mean power over all of its calls: nothing about one moment."""
+    if "reading" in keys or "bin" in keys or statistics:
+        raise OptionError("method 'solve' tells means over all calls; it cannot be asked by reading, bin or statistics")
+    if share == "full":
+        raise OptionError("method 'solve' conserves energy; share 'full' does not: use 'even', 'process' or 'load'")
 
 
 def check_regex(pattern: str | None) -> None:

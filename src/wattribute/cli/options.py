@@ -39,7 +39,11 @@ def _flags(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="linear, or window: all energy between two readings to what ran there (biased).")
+        str,
+        typer.Option(
+            help="linear; window: all energy between two readings to what ran there (biased); solve (experimental): "
+            "spans shorter than the sensor's period, by regression, or a refusal that says why."
+        ),
     ] = "linear",
     share: Annotated[
         str, typer.Option(help="How simultaneous users split a device: even, process, load, full (counts double).")

@@ -59,6 +59,8 @@ def attribute(
     from .spans import destination
     from .work import Work
 
+    if spans and method == "solve":
+        raise OptionError("method 'solve' tells means over all calls of a frame; rows per span need method 'linear'")
     name, _, where = engine.partition(":")
     with destination(recording, plan, groups, spans, name) as to:
         done = import_module(f".{name}", __name__).run(Work(recording, plan, groups, threads, where, to.folder))

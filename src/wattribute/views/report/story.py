@@ -196,11 +196,13 @@ def _how(found: Attribution, emissions: Emissions | None) -> Section:
     methods = {
         "linear": "Energy is taken to be used evenly between two readings, and a span gets what was used while it ran.",
         "window": "All energy between two readings goes to what ran between them, by busy time (biased if short).",
+        "solve": "Each frame's power is fitted to how the counter rose (experimental), and ± are 95 % intervals.",
     }
     of = ", ".join(sorted(set(found.devices.get_column("of").to_list())))
     said = [f"Energy of {of}. {methods.get(found.method, '')} {shares.get(found.share, '')} Attributed and idle add up "
-            "to what was measured, for every device. Bounds (±) hold whatever the power between two readings was, "
-            "given these shares."]  # fmt: skip
+            "to what was measured, for every device."]  # fmt: skip
+    if found.method != "solve":
+        said.append("Bounds (±) hold whatever the power between two readings was, given these shares.")
     reasons = sorted({row["reason"] for row in found.devices.to_dicts() if row.get("reason")})
     if reasons:
         said.append(f"Who uses which device: {names.clean('; '.join(reasons[:3]))}.")

@@ -10,6 +10,7 @@ import time
 import pytest
 
 import wattribute
+from tests.conftest import ROOT
 from tests.meters.fakes import FakeNvml, Wave
 
 RUN = [sys.executable, "-m", "wattribute", "run", "--image", "tiny", "--network", "none", "-o", "x.watt"]
@@ -19,7 +20,7 @@ RUN = [sys.executable, "-m", "wattribute", "run", "--image", "tiny", "--network"
 def start(podman, tmp_path):
     def start(script, *options, environment=None, **more):
         return subprocess.Popen(
-            [*RUN, *map(str, options), "--", "sh", "-c", script],
+            [*RUN, "--no-plot", *map(str, options), "--", "sh", "-c", script],
             cwd=tmp_path, env={**podman.environment, **(environment or {})}, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, **more,
         )  # fmt: skip
@@ -46,7 +47,7 @@ def test_streams_exit_code_results_and_score(podman, run, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "given").write_text("mounted\n")
     options = ["--results", "/res", "--score", "m.json:runs.0.time", "--env", "COLOUR=blue", "--volume", "./data:/data"]
-    done = run(script, *options, "--format", "json")
+    done = run(script, *options, "--plot", "--format", "json")
     assert done.returncode == 7
     assert done.out == "out\n100%\nblue\nmounted\n"
     said, summary = done.err.splitlines()
@@ -65,6 +66,7 @@ def test_streams_exit_code_results_and_score(podman, run, tmp_path):
         "mounted",
         "out",
     ]
+    assert (tmp_path / "x.watt" / "metrics_plot.png").read_bytes().startswith(b"\x89PNG")  # of containers, by default
     assert podman.containers() == []
 
 
@@ -165,12 +167,12 @@ def test_cpu_time_is_the_containers(run):
 def test_images_are_listed(podman):
     command = [sys.executable, "-m", "wattribute", "images"]
     told = subprocess.run(command, env=podman.environment, capture_output=True, text=True, check=True).stdout
-    assert told.splitlines()[0].split() == ["image", "id", "size", "created"]
-    assert told.splitlines()[1].split()[0] == "tiny"
+    head, *rows = (line.split() for line in told.splitlines())
+    assert head == ["image", "id", "size", "created"]
+    assert "tiny" in [row[0] for row in rows]
     listed = subprocess.run([*command, "--format", "json"], env=podman.environment, capture_output=True, check=True)
-    (image,) = json.loads(listed.stdout)
-    assert image["name"] == "localhost/tiny:latest"
-    assert image["size_bytes"] > 500_000
+    sizes = {image["name"]: image["size_bytes"] for image in json.loads(listed.stdout)}
+    assert sizes["localhost/tiny:latest"] > 500_000
 
 
 @pytest.mark.realtime
@@ -185,3 +187,26 @@ def test_five_seconds_under_a_gpu_of_known_power(podman, run, tmp_path):
     (gpu,) = [device for device in summary["devices"] if device["kind"] == "gpu"]
     assert gpu["energy_j"] == pytest.approx(truth, rel=0.01)
     assert summary["duration_s"] == pytest.approx(5, abs=0.3)
+
+
+def test_our_benchmark_images_build_without_a_registry_and_run(podman, tmp_path):
+    place = ROOT / "benchmarks" / "containers"
+    base = subprocess.run([sys.executable, place / "rootfs.py"], capture_output=True, check=True).stdout
+    podman("import", "-", "base:latest", data=base)
+    built = subprocess.run(
+        ["sh", place / "build.sh", "tiny", "base"], env={**podman.environment, "ENGINE": "podman"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    lengths = {"dummy": "SECONDS_LONG=0.2", "synthetic-regression": "STEPS=5", "two-gpus": "SECONDS_LONG=0.2"}
+    for image, length in lengths.items():
+        command = [*RUN, "--image", image, "-o", f"{image}.watt", "--env", length, "--no-plot", "--no-logs", "-q"]
+        command += ["--results", "/results", "--score", "metrics.json:time"]
+        done = subprocess.run(command, cwd=tmp_path, env=podman.environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        metrics = json.loads((tmp_path / f"{image}.watt" / "metrics.json").read_text())
+        assert metrics["benchmark"] == image
+        assert metrics["score"] > 0
+    found = json.loads((tmp_path / "two-gpus.watt" / "results" / "metrics.json").read_text())
+    assert [worker["library"] for worker in found["workers"]] == ["numpy", "numpy"]  # no GPU was given
+    assert sorted(podman.containers()) == []

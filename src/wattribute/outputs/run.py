@@ -127,6 +127,8 @@ def _collected(boxed: Boxed | None, sought: Sought | None, folder: Path, trouble
     """What the program left behind, for the recording's metadata: results copied out of a container, a score."""
     more: dict[str, Any] = {}
     kept = folder / RESULTS
+    if boxed is not None and not boxed.started:
+        return more
     if boxed is not None and boxed.spec.results:
         more["results"] = [str(path.relative_to(folder)) for path in _copied(boxed, boxed.spec.results, kept, trouble)]
     if sought is not None:

@@ -125,6 +125,7 @@ class Boxed:
     def __init__(self, spec: Container, daemon: Daemon, image: Any, given: dict[str, Any], log: Path) -> None:
         self.spec, self._daemon, self._image, self._given, self._log = spec, daemon, image, given, log
         self._container: Any = None
+        self.started = False
         self.trouble: list[str] = []  # what went wrong beside it, a line each
 
     def about(self) -> dict[str, Any]:
@@ -171,6 +172,7 @@ class Boxed:
         logs = Logs(pieces, self._log, *shown)
         logs.start()
         container.start()
+        self.started = True
         return logs
 
     def _follow(self, logs: Logs, before_ns: int, started: Callable[[int, int], None]) -> Ended:
@@ -219,8 +221,6 @@ class Boxed:
         """Copy a file, or what is in a folder of the container, into ``target``; the files that are there now."""
         from .copying import unpack
 
-        if self._container is None:
-            return []
         try:
             stream, _ = self._container.get_archive(path)
         except Exception as error:
@@ -277,7 +277,7 @@ def _code(told: str) -> int:
 
 
 def _why(error: Exception) -> str:
-    told = daemons.told(error)
+    told = re.sub(r"preparing container \w+ for attach: ", "", daemons.told(error))
     if "no command" in told.lower():
         return "the image has no command of its own; write one after two dashes"
     return told

@@ -9,7 +9,7 @@ out and named as dead; estimates are left out where a sensor measured the same k
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
@@ -108,13 +108,18 @@ def build(data: bytes, path: Path, regions: Path | None = None) -> Recording:
     return _with_spans(recording, content, regions)
 
 
+def fields(channels: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The columns of one meter's readings: time and value of each channel."""
+    columns: list[tuple[str, str]] = []
+    for i, about in enumerate(channels):
+        columns += [(f"t{i}", "<i8"), (f"v{i}", "<i8" if about["whole"] else "<f8")]
+    return columns
+
+
 def _channels(content: journal.Content, number: int) -> list[_Channel]:
     """The channels of one meter, readings that failed left out."""
     meter = content.about["meters"][number]
-    fields: list[tuple[str, str]] = []
-    for i, about in enumerate(meter["channels"]):
-        fields += [(f"t{i}", "<i8"), (f"v{i}", "<i8" if about["whole"] else "<f8")]
-    table = np.frombuffer(b"".join(content.readings[number]), dtype=np.dtype(fields))
+    table = np.frombuffer(b"".join(content.readings[number]), dtype=np.dtype(fields(meter["channels"])))
     found = []
     for i, about in enumerate(meter["channels"]):
         there = table[f"t{i}"] != journal.NO_READING

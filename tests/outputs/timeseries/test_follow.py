@@ -1,0 +1,178 @@
+"""A journal followed while it grows gives the points of the finished recording, however it is cut."""
+
+import os
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from wattribute.model import Clock, Device, Signal
+from wattribute.outputs.timeseries.follow import Follower
+from wattribute.outputs.timeseries.running import Integral, Slope, Total, Value
+from wattribute.outputs.timeseries.series import last_of_each, series, slopes
+from wattribute.plugins import Channel
+from wattribute.recorders import build, clocks
+from wattribute.recorders.journal import Journal
+from wattribute.recorders.sampler import plain
+
+SECOND = 1_000_000_000
+EPOCH_NS = 1_760_000_000_000_000_000
+
+
+def joined(parts):
+    times, values = zip(*parts, strict=True)
+    return np.concatenate(times), np.concatenate(values)
+
+
+def fed(rule, times, values, cuts):
+    """All that a rule gives of readings cut into batches."""
+    edges = [0, *sorted(cut % (len(times) + 1) for cut in cuts), len(times)]
+    batches = list(zip(edges[:-1], edges[1:], strict=True))
+    return joined([rule.feed(times[a:b], values[a:b], b == len(times) and at == len(batches) - 1)
+                   for at, (a, b) in enumerate(batches)])  # fmt: skip
+
+
+steps = st.lists(st.integers(0, 40), min_size=2, max_size=60)
+cuts = st.lists(st.integers(0, 60), max_size=6)
+
+
+@given(steps, cuts, st.booleans(), st.sampled_from([None, 100]), st.sampled_from([1, Fraction(1, 7)]))
+@example([0, 1, 0, 1], [2], True, None, 1)  # one change: not collapsed, as alignment has it
+@example([40, 40, 40, 40], [2, 3], False, 100, 1)  # wraps right at a cut
+def test_a_counter_in_batches_is_the_curve_of_alignment(rises, cuts, stale, wraps_at, scale):
+    from wattribute.alignment import energy
+
+    values = np.cumsum(rises)
+    values = values % wraps_at if wraps_at else values
+    times = EPOCH_NS + np.arange(len(values), dtype=np.int64) * 20_000_000
+    signal = Signal("x", "counter", "J", times, values, Fraction(scale), wraps_at=wraps_at, stale=stale)
+    whole = energy(signal, Clock())
+    if not stale and whole.problems:  # found stale by its medians, which a batch cannot know
+        return
+    found = fed(Total(signal), times, values, cuts)
+    assert found[0].tolist() == whole.times.tolist()
+    assert found[1] == pytest.approx(whole.values, rel=1e-12)
+    ends, power = fed(Slope(Total(signal)), times, values, cuts)
+    wanted = slopes(*last_of_each(whole.times, whole.values))
+    assert ends.tolist() == wanted[0].tolist()
+    assert power == pytest.approx(wanted[1], rel=1e-9, abs=1e-6)
+
+
+def test_a_faulty_reading_at_the_end_of_a_batch_waits_for_the_next():
+    times = EPOCH_NS + np.arange(6) * SECOND
+    values = np.array([10, 20, 3, 30, 40, 50])  # 3 is a fault of the reading, not a reset: 30 follows
+    signal = Signal("x", "counter", "J", times, values)
+    assert fed(Total(signal), times, values, [3])[1].tolist() == [0, 10, 20, 30, 40]
+    values = np.array([10, 20, 3, 4, 6, 9])  # a reset: what was used between 20 and 3 is not known
+    assert fed(Total(signal), times, values, [3])[1].tolist() == [0, 10, 10, 11, 13, 16]
+
+
+@given(st.lists(st.floats(0, 1e3), min_size=2, max_size=60), cuts)
+def test_a_gauge_in_batches_is_the_integral_of_alignment(watts, cuts):
+    from wattribute.alignment import energy
+
+    times = EPOCH_NS + np.cumsum(np.arange(len(watts), dtype=np.int64) * 7_000_000 + 1)
+    signal = Signal("x", "gauge", "W", times, np.array(watts))
+    found = fed(Integral(signal), times, signal.values, cuts)
+    assert found[0].tolist() == times.tolist()
+    assert found[1] == pytest.approx(energy(signal, Clock()).values, rel=1e-12)
+    assert fed(Value(signal, 2.0), times, signal.values, cuts)[1].tolist() == [2 * w for w in watts]
+
+
+GPU, CPU, DRAM = Device("GPU 0", "gpu"), Device("package 0", "cpu"), Device("dram", "dram")
+CHANNELS = [
+    [
+        Channel("energy", "counter", "J", GPU, Fraction(1, 1000), period_s=0.1),
+        Channel("power", "gauge", "W", GPU, Fraction(1, 1000)),
+        Channel("temperature", "gauge", "°C", GPU),
+    ],
+    [
+        Channel("energy", "counter", "J", CPU, Fraction(1, 2**14), wraps_at=2**32, period_s=0.001, latency_s=0.001),
+        Channel("dead", "counter", "J", Device("package 1", "cpu"), 1, period_s=0.001),
+        Channel("estimate", "gauge", "W", DRAM, whole=False, estimated=True),
+    ],
+]
+
+
+def write(path, seconds=4.0, flushed=lambda: None):
+    """A journal as the sampler writes it, flushed twice a second."""
+    generator = np.random.default_rng(3)
+    journal = Journal(path)
+    meters = [{"name": name, "channels": [plain(c) for c in offered]}
+              for name, offered in zip(("nvml", "rapl"), CHANNELS, strict=True)]  # fmt: skip
+    journal.about(
+        {"host": "here", "command": ["sleep", "9"], "zone": "FR", "clock": clocks.stamp(), "monotonic_ns": 5 * SECOND,
+         "epoch_ns": EPOCH_NS, "meters": meters}, CHANNELS,
+    )  # fmt: skip
+    journal.event({"start": 5 * SECOND + 1, "pid": 1})
+    gpu, cpu = 7**17, 2**32 - 100_000
+    for number in range(int(seconds * 50)):
+        now = 5 * SECOND + number * 20_000_000
+        gpu += int(generator.integers(900, 1100)) * 4 if number % 5 == 0 else 0
+        cpu += int(generator.integers(1, 20_000))
+        journal.readings(0, [(now, gpu), (now + 1, int(generator.integers(10**5, 2 * 10**5))),
+                             (now, 40 + number % 9 if number % 10 == 0 else None)])  # fmt: skip
+        journal.readings(1, [(now + 7, cpu % 2**32), (now + 8, 77), (now + 9, float(number % 3))])
+        if number % 25 == 24:
+            journal.flush()
+            flushed()
+    journal.event({"end": now, "exit_code": 0})
+    journal.flush()
+    journal.close()
+
+
+def told(parts):
+    """{(metric, labels): [(time, value)]} of batches of series."""
+    found = {}
+    for each in parts:
+        points = zip(each.times_ns.tolist(), each.values.tolist(), strict=True)
+        found.setdefault((each.metric.field, each.labels), []).extend(points)
+    return found
+
+
+def test_what_is_followed_is_what_the_recording_tells(tmp_path):
+    path, batches = tmp_path / "journal", []
+    follower = Follower(path)
+    assert follower.poll() == []  # it is not there yet
+    write(path, flushed=lambda: batches.append(follower.poll()))
+    assert [bool(batch) for batch in batches] == [False, False, True, True, True, True, True, True]
+    batches.append(follower.poll(last=True))
+    follower.close()
+    recording = build.build(path.read_bytes(), path)
+    whole = told(series(recording, recording.clock.epoch_ns))
+    live = told([each for batch in batches for each in batch])
+    assert live.keys() == whole.keys()
+    assert {dict(labels)["device"] for _, labels in live} == {"GPU 0", "package 0"}  # not the dead, nor the estimate
+    for key, points in whole.items():
+        assert [at for at, _ in live[key]] == [at for at, _ in points]
+        assert [v for _, v in live[key]] == pytest.approx([v for _, v in points], rel=1e-12)
+
+
+@given(st.lists(st.integers(1, 40_000), max_size=8))
+def test_a_journal_cut_anywhere_gives_the_same(tmp_path_factory, cuts):
+    folder = tmp_path_factory.mktemp("cut")
+    write(folder / "whole", seconds=2)
+    data, path = (folder / "whole").read_bytes(), folder / "journal"
+    follower, parts, at = Follower(path), [], 0
+    with path.open("wb", buffering=0) as file:
+        for cut in sorted({min(cut, len(data)) for cut in cuts} | {len(data)}):
+            file.write(data[at:cut])
+            parts += follower.poll(last=cut == len(data))
+            at = cut
+    follower.close()
+    recording = build.build(data, path)
+    whole = told(series(recording, recording.clock.epoch_ns))
+    live = told(parts)
+    assert live.keys() == whole.keys()
+    assert all(len(live[key]) == len(points) for key, points in whole.items())
+    os.unlink(folder / "whole")
+
+
+def test_a_run_too_short_to_settle_is_told_at_its_end(tmp_path):
+    write(tmp_path / "journal", seconds=0.3)
+    follower = Follower(tmp_path / "journal")
+    assert follower.poll() == []
+    assert {each.metric.name for each in follower.poll(last=True)} >= {"energy", "power"}
+    follower.close()

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import OptionError
+from .pushing import with_push
 
 # Typer reads these at run time, on Python 3.10 too
 MaybePath = Optional[Path]  # noqa: UP045
@@ -34,7 +35,9 @@ class Command(TyperCommand):
         return super().parse_args(ctx, given)
 
 
+@with_push
 def command(
+    followers: Any,
     interval: Annotated[
         MaybeNumber, typer.Option(help="Seconds between readings; default: as sensors update, shown every second.")
     ] = None,
@@ -58,7 +61,8 @@ def command(
         observers.append(_shown(stack, stop, format))
         done = monitor(
             record, meters=[name for given in meters for name in given.split(",") if name], interval_s=interval,
-            duration_s=duration, zone=zone, intensity=intensity, observers=observers, stop=stop,
+            duration_s=duration, zone=zone, intensity=intensity, observers=observers,
+            followers=followers, stop=stop,
         )  # fmt: skip
     for words in done.trouble:
         print(f"wattribute: {words}", file=sys.stderr)

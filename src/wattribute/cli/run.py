@@ -16,6 +16,7 @@ from ..outputs.run import Run, numbered, run
 from ..recorders.stacks import Profiling
 from .containers import with_container
 from .labels import Series, with_experiment
+from .pushing import with_push
 from .results import with_results
 
 CONTEXT = {"allow_interspersed_args": False}  # what follows the command's name is the command's
@@ -24,10 +25,12 @@ CONTEXT = {"allow_interspersed_args": False}  # what follows the command's name 
 @with_experiment
 @with_results
 @with_container
+@with_push
 def command(
     container: Any,
     wanted: Any,
     series: Series,
+    followers: Any,
     argv: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command and its arguments.")] = [],  # noqa: B006
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A new folder X.watt for the recording.")
@@ -66,13 +69,15 @@ def command(
     }
     series.check(output, compare)
     if compare:
+        if followers:
+            raise OptionError("--push and --serve follow one command; send the runs of --compare with: export --to")
         if container is not None or wanted.score is not None:
             raise OptionError("--compare is for commands: run containers with --repeat, then use wattribute compare")
         turns = {"repeat": repeat if repeat > 1 else None, "warm_ups": warm_ups, "rest_s": cooldown or None}
         raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
     if fail_above is not None:
         raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
-    options |= {"container": container, "score": wanted.score, "metadata": series.metadata}
+    options |= {"container": container, "score": wanted.score, "metadata": series.metadata, "followers": followers}
     options["profiling"] = Profiling(profile).checked() if profile else None
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:

@@ -6,10 +6,12 @@ With ``output`` its journal becomes an ordinary recording, also when we are kill
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from ..errors import OptionError
 from ..recorders import clocks
 from ..recorders.command import Ended, Recorded, surroundings
 from ..recorders.sampling import Sampling, new_folder
+from .followers import Following, followed
 from .live import Live, Status
 
 LIVE_S = 1.0  # between two statuses, unless an interval was asked for
@@ -44,20 +47,51 @@ def monitor(
     zone: str | None = None,
     intensity: float | str | None = None,
     observers: Sequence[Callable[[Status], None]] = (),
+    followers: Sequence[Following] = (),
     stop: threading.Event | None = None,
 ) -> Monitored:
     """Meter the machine until ``stop`` is set or ``duration_s`` is over; observers are called with each status.
 
     ``interval_s`` is both between readings and between statuses; by default sensors are read as they update and told
     once a second. Observers run in one thread; one that raises is not called again, and its error is told at the end.
+    Followers read the journal; without ``output`` it is a temporary file.
     """
     _check(interval_s, duration_s)
     from ..carbon import check
 
     check(zone, intensity)
-    folder = None if output is None else new_folder(Path(output))
     stop = stop or threading.Event()
     audience = _Audience(observers)
+    with _folder(output, bool(followers)) as folder:
+        with followed(followers, folder or Path(), audience.trouble):
+            sampling = _sampled(folder, meters, interval_s, duration_s, zone, intensity, audience, stop)
+        if output is not None and folder is not None:
+            return _kept(sampling, folder, audience, zone, intensity)
+    failed = [f"sampling stopped: {sampling.failure}"] if sampling.failure else []
+    return Monitored(audience.last, trouble=(*audience.trouble, *failed))
+
+
+@contextlib.contextmanager
+def _folder(output: str | os.PathLike[str] | None, needed: bool) -> Iterator[Path | None]:
+    """Where the journal goes: what was asked for, a temporary folder where one is needed, or nowhere."""
+    if output is not None or not needed:
+        yield None if output is None else new_folder(Path(output))
+        return
+    with tempfile.TemporaryDirectory(prefix="wattribute-") as scratch:
+        yield new_folder(Path(scratch) / "monitor.watt")
+
+
+def _sampled(
+    folder: Path | None,
+    meters: Sequence[str],
+    interval_s: float | None,
+    duration_s: float | None,
+    zone: str | None,
+    intensity: float | str | None,
+    audience: _Audience,
+    stop: threading.Event,
+) -> Sampling:
+    """Sample until the end."""
     about = {**surroundings(), "source": "wattribute monitor", "clock": clocks.stamp()}
     about |= {"name": f"monitor of {about['host']}", "command": ["monitor"]} | ({"zone": zone} if zone else {})
     live_s = LIVE_S if interval_s is None else max(LEAST_LIVE_S, interval_s)
@@ -77,10 +111,7 @@ def monitor(
         stop.wait(min(_LOOK_S, left_s))
     sampling.tell({"end": time.monotonic_ns(), "exit_code": 0})
     sampling.finish()
-    if folder is not None:
-        return _kept(sampling, folder, audience, zone, intensity)
-    failed = [f"sampling stopped: {sampling.failure}"] if sampling.failure else []
-    return Monitored(audience.last, trouble=(*audience.trouble, *failed))
+    return sampling
 
 
 def _check(interval_s: float | None, duration_s: float | None) -> None:

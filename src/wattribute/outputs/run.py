@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import OptionError, OutputError, WattributeError
 from ..recorders import clocks, ranks
 from ..recorders.command import Ended, Recorded, record, signals_held
+from .followers import Following, followed
 
 if TYPE_CHECKING:
     from ..model import Recording
@@ -58,13 +59,14 @@ def run(
     metadata: Mapping[str, Any] | None = None,
     container: Container | None = None,
     score: str | None = None,
+    followers: Sequence[Following] = (),
 ) -> Run:
     """Run a command under the meters; its recording is saved as a new folder ``output`` (``*.watt``).
 
     With ``profiling`` the Python programs among what runs record their stacks, and the recording has their functions.
     With ``container`` the command (or, without one, what its image says) runs in that. ``score``, "FILE:KEY", takes a
     number from a file that the program wrote. ``metadata`` is kept with the recording; ``observers`` are called with
-    what the meters say, every second.
+    what the meters say, every second; ``followers`` read the journal and send it elsewhere.
     """
     if zone is not None or intensity is not None or "WATTRIBUTE_ZONE" in os.environ:
         from ..carbon import check
@@ -77,7 +79,8 @@ def run(
     boxed = None if container is None else _boxed(container, profiling, folder)
     told = _told(command, zone, rank, profiling, boxed) | dict(metadata or {})
     with signals_held(), boxed or contextlib.nullcontext():
-        with ranks.attendance(rank, named is not None) as others_done:
+        follow = followed(followers if named is not None else (), folder, notes)
+        with ranks.attendance(rank, named is not None) as others_done, follow:
             recorded = record(
                 command, folder, meters=named, interval_s=interval_s, observers=observers, scope=scope,
                 metadata=told, until=others_done, profiling=profiling, child=boxed.run if boxed else None,

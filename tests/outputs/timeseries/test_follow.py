@@ -2,6 +2,7 @@
 
 import os
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def joined(parts):
 def fed(rule, times, values, cuts):
     """All that a rule gives of readings cut into batches."""
     edges = [0, *sorted(cut % (len(times) + 1) for cut in cuts), len(times)]
-    batches = list(zip(edges[:-1], edges[1:], strict=True))
+    batches = list(pairwise(edges))
     return joined([rule.feed(times[a:b], values[a:b], b == len(times) and at == len(batches) - 1)
                    for at, (a, b) in enumerate(batches)])  # fmt: skip
 

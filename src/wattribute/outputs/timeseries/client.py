@@ -15,8 +15,7 @@ from contextlib import suppress
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from .protocols import Request
-from .target import Target
+from .target import Request, Target
 
 _AGAIN = {408, 425, 429, 500, 502, 503, 504}
 _MOST_BYTES = 1 << 16

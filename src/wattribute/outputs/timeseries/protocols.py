@@ -9,28 +9,17 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import quote, urlencode
 
 from .openmetrics import exposition
 from .series import ENERGY, POWER, Labels, Metric, Series, chunks, points
-from .target import Target
+from .target import Request, Target
 
 MOST_POINTS = 5000  # in one request, as InfluxData advises
 MS = 1_000_000
 _LABELS = ("apart", "device", "estimated", "host", "kind", "run", "sensor", "zone")
 _ESCAPED = str.maketrans({",": r"\,", "=": r"\=", " ": r"\ "})
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is posted."""
-
-    path: str
-    type: str  # of the content
-    body: bytes  # compressed
-    points: int
 
 
 Encoder = Callable[[Sequence[Series], Target], Iterator[tuple[str, str, str]]]  # gives (path, type, text)

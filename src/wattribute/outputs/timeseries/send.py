@@ -17,7 +17,7 @@ from . import target as targets
 if TYPE_CHECKING:
     from ...model import Attribution, Recording
     from .client import Client
-    from .protocols import Request
+    from .target import Request
 
 FILE = "openmetrics:"
 TRIES = 5

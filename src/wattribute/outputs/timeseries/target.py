@@ -39,7 +39,7 @@ class Target:
     host: str
     port: int
     path: str = ""  # decoded, without slashes at its ends
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:
@@ -47,6 +47,16 @@ class Target:
         host = f"[{self.host}]" if ":" in self.host else self.host
         path = f"/{self.path}" if self.path else ""
         return f"{self.protocol}+{'https' if self.tls else 'http'}://{host}:{self.port}{path}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is posted to a target."""
+
+    path: str
+    type: str  # of the content
+    body: bytes  # compressed
+    points: int
 
 
 def parse(text: str) -> Target:

@@ -1,0 +1,154 @@
+"""The near ends of the processes that follow a run: ``Push`` to a server, ``Serve`` scrapers.
+
+::
+
+    push = Push(target, headers)
+    push.begin(folder)            # the journal may not be there yet
+    …                             # the run
+    for line in push.finish(): …  # what went wrong, in words
+
+Both are :class:`~wattribute.outputs.followers.Following`. Light: a command waits for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ...errors import OptionError, OutputError
+from ...recorders.journal import NAME
+from .target import Target
+
+PORT = 9401
+WAIT_S = 15.0  # for the last words of a process; a server that hangs must not keep a run for ever
+_BOOT = """
+import json, os, sys
+order = b""
+left = int(os.read(0, 8))
+while len(order) < left:
+    order += os.read(0, left - len(order))
+order = json.loads(order)
+sys.path[:] = order.pop("path")
+from importlib import import_module
+import_module(order.pop("module")).main(order)
+"""
+
+
+class _Process:
+    """A process of our own that is told what to do through its standard input, where nobody else can read it."""
+
+    def __init__(self, module: str, order: Mapping[str, Any], files: Sequence[int] = ()) -> None:
+        # -I -S: no user site, no .pth files; the path is handed over. A session of its own: Ctrl-C is not for it.
+        path = [str(Path(__file__).parents[3]), *(entry for entry in sys.path if entry)]
+        told = json.dumps({**order, "module": f"{__package__}.{module}", "path": path}).encode()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _BOOT],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+            pass_fds=files,
+        )  # fmt: skip
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(b"%8d" % len(told) + told)
+            self._process.stdin.flush()
+
+    def end(self) -> bytes:
+        """Tell it that it is over; its last words."""
+        try:
+            return self._process.communicate(b"end", WAIT_S)[0]
+        except (subprocess.TimeoutExpired, BrokenPipeError):
+            self._process.kill()
+            return self._process.communicate()[0]
+
+
+class Push:
+    """Sends a run's points to a server while it runs."""
+
+    def __init__(self, target: Target, headers: Mapping[str, str], spool: Path | None = None) -> None:
+        self.target, self._headers, self._spool = target, headers, spool
+        self._process: _Process | None = None
+        self.report: dict[str, Any] = {}
+
+    def begin(self, folder: Path) -> None:
+        from .spool import place
+
+        self._process = _Process(
+            "pusher",
+            {
+                "journal": str((folder / NAME).absolute()),
+                "target": asdict(self.target),
+                "headers": dict(self._headers),
+                "spool": str(place(self.target, self._spool)),
+            },
+        )
+
+    def finish(self) -> list[str]:
+        if self._process is None:
+            return []
+        said = self._process.end()
+        self.report, self._process = json.loads(said) if said else {}, None
+        return self._words()
+
+    def _words(self) -> list[str]:
+        name, report = self.target.name, self.report
+        if not report:
+            return [f"{name}: pushing ended early; send the recording with: wattribute export X.watt --to …"]
+        lines = []
+        if report["kept"]:
+            lines.append(
+                f"{name}: {report['kept']:,} readings are not sent yet ({report['why']}); they are kept in "
+                f"{report['spool']} and the next run with this --push sends them"
+            )
+        if report["refused"]:
+            lines.append(f"{name}: {report['refused']:,} readings were refused ({report['why']})")
+        if report["lost"]:
+            lines.append(
+                f"{name}: {report['lost']:,} readings could neither be sent ({report['why']}) nor kept "
+                f"({report['failure']}); send the recording with: wattribute export X.watt --to …"
+            )
+        return lines
+
+
+class Serve:
+    """Answers scrapers while something runs."""
+
+    def __init__(self, address: str) -> None:
+        self._listening = _listen(address)
+        self._process: _Process | None = None
+
+    @property
+    def url(self) -> str:
+        host, port = self._listening.getsockname()[:2]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
+
+    def begin(self, folder: Path) -> None:
+        handle = self._listening.fileno()
+        self._process = _Process("endpoint", {"journal": str((folder / NAME).absolute()), "socket": handle}, [handle])
+
+    def finish(self) -> list[str]:
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+        return []
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+def _listen(address: str) -> socket.socket:
+    """A listening socket at ``[ADDR]:PORT`` or ``PORT``; this machine only unless an address is given."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65535:
+        raise OptionError(f"--serve {address}: give a port, or an address and a port, e.g. :{PORT} or 0.0.0.0:{PORT}")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, int(port)), family=family)
+    except OSError as error:
+        raise OutputError(f"--serve {address}: cannot listen there: {error.strerror or error}") from error

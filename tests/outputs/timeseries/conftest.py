@@ -34,6 +34,8 @@ def recording():
             curve("nvml power_instant", "GPU 0", times, 200.0 + generator.random(1000), kind="gauge", unit="W"),
             curve("nvml temperature", "GPU 0", times[::50], np.arange(20) + 40, kind="gauge", unit="°C"),
             curve("nvml utilisation", "GPU 0", times[::50], np.arange(20) * 5, kind="gauge", unit="%"),
+            curve("nvml memory", "GPU 0", times[::50], np.arange(20) << 30, kind="gauge", unit="B"),
+            curve("nvml sm_clock", "GPU 0", times[::50], np.arange(20) * 10**8, kind="gauge", unit="Hz"),
         ),
         devices=(
             Device("GPU 0", "gpu", host),

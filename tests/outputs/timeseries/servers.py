@@ -84,7 +84,8 @@ class Victoria(Server):
     def rows(self, match='{__name__=~"wattribute_.*"}'):
         """All that is stored, as (labels, [(ms, value)])."""
         ask(f"{self.base}/internal/force_flush")
-        text = ask(f"{self.base}/api/v1/export?{urlencode({'match[]': match})}")
+        asked = {"match[]": match, "end": time.time() + 60}  # by default it stops at the last whole second
+        text = ask(f"{self.base}/api/v1/export?{urlencode(asked)}")
         found = [json.loads(line) for line in text.splitlines()]
         return [(row["metric"], list(zip(row["timestamps"], row["values"], strict=True))) for row in found]
 

@@ -131,48 +131,62 @@ def _prefix(target: Target) -> str:
 # ------------------------------------------------------------------------------------------------------------ OTLP
 
 
-def otlp(told: Sequence[Series]) -> dict[str, object]:
-    """An ExportMetricsServiceRequest as JSON: 64-bit integers are strings there, and sums cumulative from the start."""
-    resources: dict[str, list[Series]] = {}
+def otlp(told: Sequence[Series]) -> str:
+    """An ExportMetricsServiceRequest as JSON, which OTLP/HTTP allows beside protobuf.
+
+    64-bit integers are strings there; sums are cumulative since the run began.
+    """
+    hosts: dict[str, list[Series]] = {}
     for each in told:
-        resources.setdefault(dict(each.labels).get("host", ""), []).append(each)
-    return {
-        "resourceMetrics": [
-            {
-                "resource": {"attributes": _attributes((("service.name", "wattribute"), ("host.name", host)))},
-                "scopeMetrics": [
-                    {"scope": {"name": "wattribute"}, "metrics": [_metric(*part) for part in _by_metric(same)]}
-                ],
-            }
-            for host, same in resources.items()
-        ]
-    }
+        hosts.setdefault(dict(each.labels).get("host", ""), []).append(each)
+    return _json(
+        resourceMetrics=_list(
+            _json(
+                resource=_json(attributes=_attributes((("service.name", "wattribute"), ("host.name", host)))),
+                scopeMetrics=_list(
+                    [_json(scope='{"name":"wattribute"}', metrics=_list(map(_metric, _by_metric(same))))]
+                ),
+            )
+            for host, same in hosts.items()
+        )
+    )
 
 
-def _metric(metric: Metric, told: Sequence[Series]) -> dict[str, object]:
-    data = {"dataPoints": [point for each in told for point in _points(each)]}
-    kind: dict[str, object] = {"gauge": data}
+def _metric(metric_and_series: tuple[Metric, Sequence[Series]]) -> str:
+    metric, told = metric_and_series
+    points = _list(filter(None, map(_points, told)))
+    data = _json(gauge=_json(dataPoints=points))
     if metric is ENERGY:
-        kind = {"sum": {**data, "aggregationTemporality": 2, "isMonotonic": True}}  # 2: cumulative
-    return {"name": f"wattribute.{metric.name}", "unit": metric.symbol, "description": metric.help, **kind}
+        data = _json(sum=_json(dataPoints=points, aggregationTemporality="2", isMonotonic="true"))  # 2: cumulative
+    named = {"name": f"wattribute.{metric.name}", "unit": metric.symbol, "description": metric.help}
+    return json.dumps(named)[:-1] + "," + data[1:]
 
 
-def _points(each: Series) -> list[dict[str, object]]:
-    common: dict[str, object] = {"attributes": _attributes(each.labels)}
+def _points(each: Series) -> str:
+    """All points of a series, as text: there are thousands of them a second."""
+    common = f'{{"attributes":{_attributes(each.labels)},'
     if each.metric is ENERGY:
-        common["startTimeUnixNano"] = str(each.start_ns)
+        common += f'"startTimeUnixNano":"{each.start_ns}",'
     pairs = zip(each.times_ns.tolist(), each.values.tolist(), strict=True)
-    return [{**common, "timeUnixNano": str(at), "asDouble": value} for at, value in pairs]
+    return ",".join([f'{common}"timeUnixNano":"{at}","asDouble":{value!r}}}' for at, value in pairs])
 
 
-def _attributes(labels: Labels) -> list[dict[str, object]]:
-    return [{"key": name, "value": {"stringValue": value}} for name, value in labels if value]
+def _attributes(labels: Labels) -> str:
+    return json.dumps([{"key": name, "value": {"stringValue": value}} for name, value in labels if value])
+
+
+def _json(**parts: str) -> str:
+    return "{" + ",".join(f'"{name}":{text}' for name, text in parts.items()) + "}"
+
+
+def _list(parts: Iterable[str]) -> str:
+    return f"[{','.join(parts)}]"
 
 
 def _otlp(told: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
     path = _prefix(target)
     path = path if path.endswith("/v1/metrics") else f"{path}/v1/metrics"
-    yield path, "application/json", json.dumps(otlp(told), separators=(",", ":"))
+    yield path, "application/json", otlp(told)
 
 
 _ENCODERS: dict[str, Encoder] = {"influx": _influx, "influx2": _influx2, "otlp": _otlp, "victoria": _victoria}

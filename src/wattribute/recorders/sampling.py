@@ -128,7 +128,7 @@ class Sampling:
             message = json.loads(line)
             if "live" in message:
                 for observer in self._observers:
-                    observer({**message, "folder": str(self.folder)})
+                    observer({**message, "folder": str(self._folder or "")})  # monitor may keep nothing
                 continue
             if "about" in message:
                 self.about = message["about"]

@@ -30,7 +30,7 @@ _NO_TABLES = Tables(*(np.empty(0, np.int32),) * 3, np.empty(0, np.uint8))
 
 
 def definitions(data: bytes, chunk: int, layouts: Mapping[int, str]) -> tuple[npt.NDArray[np.int64], int]:
-    """The records of a definition file up to a byte, which is returned too: where there is one that needs a closer look.
+    """The records of a definition file up to the byte where there is one that needs a closer look, and that byte.
 
     Rows are kind, begin and end of the payload, whether the fields that follow are decoded, and fields as their kind's
     layout says (c compressed integer, 1 byte; −1 where undefined). Without the core there are none.

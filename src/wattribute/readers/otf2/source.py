@@ -120,7 +120,7 @@ class Source:
         keep: npt.NDArray[np.bool_] | None = None,
         metric: npt.NDArray[np.uint8] | None = None,
     ) -> core.Tables:
-        """The look-up tables of a location; the same object for the same question, of which the core knows addresses."""
+        """The look-up tables of a location; the same object for the same question, so that the core knows it again."""
         stream = self.model.locations.kind[location] == "gpu"
         known = self._tables.get((stream, id(keep), id(metric)))
         if known is None or known[0] is not keep or known[1] is not metric:

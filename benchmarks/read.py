@@ -32,7 +32,7 @@ def main() -> None:
     slower = _per_event(table, "wattribute, 4,096 locations") / _per_event(table, "wattribute, 1 thread")
     peer.verdict("4,096 locations, CPU time per event", f"{slower:.2f}× the big archive's", "≤ 2.5×", slower <= 2.5)
     if given.scale:
-        long = archive.generate(given.folder / f"long{given.scale}", peer.RANKS * given.scale, peer.EVENTS)
+        long = archive.generate(given.folder / f"wide{given.scale}", peer.RANKS * given.scale, peer.EVENTS)
         name = f"wattribute, {given.scale} times as long"
         table.row(name, lambda: peer.work("read", long, small))
         growth = _per_event(table, name) / _per_event(table, "wattribute, 1 thread")

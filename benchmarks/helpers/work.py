@@ -70,6 +70,22 @@ def shared_numpy(anchor: str, threads: int) -> int:
     return shared(anchor, threads)
 
 
+def convert(anchor: str, threads: int) -> int:
+    """The archive as Parquet, in a folder beside it that is removed again."""
+    import shutil
+
+    import wattribute
+    from wattribute.archive import save
+
+    out = Path(anchor).with_suffix(f".{os.getpid()}.watt")
+    try:
+        recording = wattribute.read(anchor, threads=threads)
+        save(recording, out, threads)
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+    return sum(recording.spans.events.values())
+
+
 def floor(anchor: str, threads: int) -> int:
     """read() of the same files, and nothing else."""
     buffer = bytearray(CHUNK)

@@ -37,7 +37,10 @@ class Report(ctypes.Structure):
         ("byte", c_uint64),
         ("counts", c_int64 * 256),
         ("program", c_int64 * 2),
-        *((name, c_int64) for name in ("orphans", "repaired", "unclosed", "undefined", "backward")),
+        *(
+            (name, c_int64)
+            for name in ("orphans", "repaired", "unclosed", "undefined", "backward", "events", "unknown")
+        ),
     )
 
 
@@ -99,12 +102,15 @@ def _load() -> ctypes.CDLL | None:
     library.wat_guess_busy.argtypes = (location, POINTER(c_int64), POINTER(c_int64))
     library.wat_busy.argtypes = (c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_int64, column, column)
     library.wat_fold.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, *fold)
+    library.wat_read_definitions.argtypes = (c_char_p, c_int64, c_int64, POINTER(c_char_p), column)
+    library.wat_read_definitions.restype = c_int64
     library.wat_free.argtypes = (c_void_p, c_int64)
     library.wat_free.restype = None
     return library
 
 
 LIBRARY = _load()
+_EMPTY = {dtype: np.empty(0, dtype) for dtype in ("<i8", "<u8", "<f8", "<i4", "<u4", "|u1", "|b1")}
 
 
 class Owner:
@@ -125,7 +131,7 @@ class Owner:
 def array(column: Any, dtype: str) -> npt.NDArray[Any]:
     """A column the core has allocated, as an array (``dtype`` as in ``"<i8"``)."""
     if column.data is None:
-        return np.empty(0, dtype)
+        return _EMPTY[dtype]
     return np.asarray(Owner(column, dtype))
 
 

@@ -7,22 +7,41 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import reference_otf2
 from .kernels import fold_columns, fold_inputs
 from .library import LIBRARY, Column, Events, Fold, Location, Metrics, Report, Spans, address, array, contiguous
 from .records import CODES, FIRST_KIND, KINDS, OTHERWISE, Columns, Files, Tables, status
 
-__all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "events", "fold", "guess_busy"]
+__all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "definitions", "events", "fold", "guess_busy"]
 
+FIELDS, SLACK = 12, 32  # WAT_FIELDS; bytes behind its input that the core may look at
 _METRICS = (("time", "<i8"), ("id", "<u4"), ("n", "|u1"), ("type", "|u1"), ("bits", "<u8"))
 _SPANS = (("start", "<i8"), ("end", "<i8"), ("frame", "<i4"), ("parent", "<i8"), ("depth", "<i4"), ("resumed", "|b1"))
 _EVENTS = (("time", "<u8"), ("kind", "|u1"), ("ref", "<u8"))
+_TEMPLATES: dict[int, tuple[Tables, Location, Any]] = {}
+_MOST_TEMPLATES = 8
 _NO_TABLES = Tables(*(np.empty(0, np.int32),) * 3, np.empty(0, np.uint8))
+
+
+def definitions(data: bytes, chunk: int, layouts: Mapping[int, str]) -> tuple[npt.NDArray[np.int64], int]:
+    """The records of a definition file up to the byte where there is one that needs a closer look, and that byte.
+
+    Rows are kind, begin and end of the payload, whether the fields that follow are decoded, and fields as their kind's
+    layout says (c compressed integer, 1 byte; −1 where undefined). Without the core there are none.
+    """
+    if LIBRARY is None:
+        return np.empty((0, 4 + FIELDS), np.int64), 0
+    texts = (ctypes.c_char_p * 256)(*(layouts.get(kind, "").encode() for kind in range(256)))
+    out = Column()
+    end = LIBRARY.wat_read_definitions(data + bytes(SLACK), len(data), chunk, texts, out)
+    out.length *= 4 + FIELDS
+    return array(out, "<i8").reshape(-1, 4 + FIELDS), int(end)
 
 
 def events(files: Files) -> Columns:
@@ -90,18 +109,27 @@ def fold(
 
 def _location(files: Files, tables: Tables) -> tuple[Location, Any]:
     """The C structure, and what must live as long as it is used."""
+    known = _TEMPLATES.get(id(tables))
+    if known is None or known[0] is not tables:  # many locations have the same tables
+        while len(_TEMPLATES) >= _MOST_TEMPLATES:
+            _TEMPLATES.pop(next(iter(_TEMPLATES), 0), None)
+        known = _TEMPLATES[id(tables)] = (tables, *_template(tables))
+    location = Location.from_buffer_copy(known[1])
+    location.evt, location.local = os.fsencode(files.evt), os.fsencode(files.local)
+    location.evt_chunk, location.def_chunk = files.evt_chunk, files.def_chunk
+    location.offset_ticks, location.declared = files.offset_ticks, files.declared
+    return location, known[2]
+
+
+def _template(tables: Tables) -> tuple[Location, Any]:
+    """The tables' part of the structure, and the arrays it points to."""
     region = contiguous(tables.region, np.int32)
     context_frame = contiguous(tables.context_frame, np.int32)
     context_parent = contiguous(tables.context_parent, np.int32)
     keep = contiguous(tables.keep, np.uint8)
     metric = None if tables.metric is None else contiguous(tables.metric, np.uint8)
     location = Location(
-        os.fsencode(files.evt),
-        os.fsencode(files.local),
-        files.evt_chunk,
-        files.def_chunk,
-        files.offset_ticks,
-        files.declared,
+        *(None, None, 0, 0, 0, 0),
         address(region),
         len(region),
         address(context_frame),
@@ -130,14 +158,11 @@ def _told(files: Files, report: Report) -> Columns:
     if code == "memory":
         raise MemoryError(status(code, report.byte, 0, files.evt)["message"])
     counts = np.frombuffer(report.counts, np.int64)
-    total = int(counts.sum())
     return {
         "counts": counts,
         "program": tuple(report.program),
-        "nesting": np.array(
-            [report.orphans, report.repaired, report.unclosed, counts[FIRST_KIND + len(KINDS) :].sum()], np.int64
-        ),
+        "nesting": np.array([report.orphans, report.repaired, report.unclosed, report.unknown], np.int64),
         "undefined": report.undefined,
         "backward": report.backward,
-        "status": status(code, report.byte, total, files.local if report.in_local else files.evt),
+        "status": status(code, report.byte, report.events, files.local if report.in_local else files.evt),
     }

@@ -207,6 +207,9 @@ static int walk_open(struct walk *walk, const struct wat_location *location, uin
 static void walk_all(struct walk *walk, struct sink *sink, struct wat_report *report)
 {
     report->code = walk_chunks(walk, sink, &report->byte);
+    report->events = walk_total(walk);
+    for (int kind = LAST_KIND + 1; kind < 256; kind++)
+        report->unknown += walk->counts[kind];
 }
 
 static void walk_close(struct walk *walk)

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { WAT_FIELDS = 12 }; /* of a definition, at most */
+
 #define WAT_API __attribute__((visibility("default")))
 
 /* in the order of records.CODES */
@@ -37,6 +39,7 @@ struct wat_report {
     int64_t counts[256];
     int64_t program[2];
     int64_t orphans, repaired, unclosed, undefined, backward;
+    int64_t events, unknown; /* in all, and of kinds that are not known */
 };
 
 /* memory that the caller gives back with wat_free */
@@ -98,6 +101,9 @@ WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *,
                           const int64_t *expected, struct wat_fold *, struct wat_report *);
 /* 1: start and end are what to expect */
 WAT_API int wat_guess_busy(const struct wat_location *, int64_t *start, int64_t *end);
+
+WAT_API int64_t wat_read_definitions(const uint8_t *data, int64_t size, int64_t chunk, const char *const *layouts,
+                                     struct wat_column *rows);
 
 WAT_API int wat_busy(const int64_t *start, const int64_t *end, const int32_t *frame, int64_t n, const uint8_t *keep,
                      int64_t frames, struct wat_column *out_start, struct wat_column *out_end);

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,8 @@ def read(path: Path, selection: Selection) -> Recording:
     recording = Recording(model.clock, model.frames, model.nodes, model.processes, model.locations)
     wanted = _wanted(recording, selection.process)
     keep = frame_mask(model.frames.name, selection.frame, selection.exclude_frame)
-    labels = {row: _label(recording, row) for row in range(len(model.locations))}
-    source = Source(anchor, model, (), keep, labels)
+    label = partial(_label, recording)
+    source = Source(anchor, model, (), keep, label)
     readers_of_metrics = _metric_locations(recording, model, known, wanted, selection)
     missing = _missing(source, sorted(wanted | readers_of_metrics))
     gone = {one.location for one in missing}
@@ -71,7 +72,7 @@ def read(path: Path, selection: Selection) -> Recording:
             *unmatched("frame", model.frames.name, selection.frame),
             *defined.problems,
             *model.problems,
-            *_missing_problems(missing, labels),
+            *_missing_problems(missing, label),
             *_wrong_declarations(known),
         ),
         metadata=_metadata(anchor, defined, source),
@@ -147,9 +148,9 @@ def _unreadable(path: str) -> str:
     return "" if os.access(path, os.R_OK) else "no permission to read it"
 
 
-def _missing_problems(missing: Sequence[Missing], labels: dict[int, str]) -> list[Problem]:
+def _missing_problems(missing: Sequence[Missing], label: Callable[[int], str]) -> list[Problem]:
     return [
-        Problem("missing", f"{labels[one.location]}: {one.reason}; {one.events} events are declared", one.location)
+        Problem("missing", f"{label(one.location)}: {one.reason}; {one.events} events are declared", one.location)
         for one in missing
     ]
 

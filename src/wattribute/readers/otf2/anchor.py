@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from ...errors import FormatError, NotFoundError, UnsupportedError
@@ -40,8 +41,12 @@ class Anchor:
     def definitions_path(self) -> Path:
         return self.path.with_suffix(".def")
 
+    @cached_property
+    def _folder(self) -> str:
+        return os.path.splitext(self.path)[0]
+
     def location_file(self, location: int, suffix: str) -> str:
-        return f"{os.path.splitext(self.path)[0]}{os.sep}{location}{suffix}"
+        return f"{self._folder}{os.sep}{location}{suffix}"
 
 
 def is_anchor(path: Path) -> bool:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from ..._core import otf2 as core
 from ...errors import FormatError, NotFoundError
 from ...model import Problem
 from .anchor import BIG, LITTLE
@@ -113,7 +114,8 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
     data = _load(path)
     found = Definitions(records={kind: [] for kind in _LAYOUTS})
     try:
-        for kind, at, end in _walk(data, chunk):
+        begin = _read_plain(data, chunk, found)
+        for kind, at, end in _walk(data, chunk, begin):
             found.count += 1
             layout = _LAYOUTS.get(kind)
             if layout is not None:
@@ -166,9 +168,26 @@ def _load(path: Path) -> bytes:
     return data
 
 
-def _walk(data: bytes, chunk: int) -> Iterator[tuple[int, int, int]]:
+def _read_plain(data: bytes, chunk: int, found: Definitions) -> int:
+    """The records that the core can follow; returns the byte where the rest begins."""
+    rows, end = core.definitions(data, chunk, _LAYOUTS)
+    records: dict[int, list[tuple[Any, ...]]] = {}
+    try:
+        for kind, layout in _LAYOUTS.items():
+            mine = rows[rows[:, 0] == kind]
+            if mine[:, 3].all():
+                records[kind] = [tuple(row) for row in mine[:, 4 : 4 + len(layout)].tolist()]
+            else:
+                records[kind] = [_fields(data, at, stop, layout) for at, stop in mine[:, 1:3].tolist()]
+    except _Damage:  # one by one, what stands before it counts
+        return 0
+    found.records, found.count = records, len(rows)
+    return end
+
+
+def _walk(data: bytes, chunk: int, at: int = 0) -> Iterator[tuple[int, int, int]]:
     """(kind, begin, end of the payload) of every record; raises _Damage where the file cannot be followed."""
-    size, at = len(data), 0
+    size = len(data)
     while at < size:
         kind = data[at]
         if kind == 3 and at % chunk == 0:

@@ -192,3 +192,19 @@ def test_an_attribution_asked_again_is_not_joined_again():
     assert again.rows.equals(found.rows)
     sums = wattribute.sql(TORCH, "select sum(self_j) as j from attribution", signals=[SMI])
     assert sums["j"][0] == pytest.approx(found.rows["self_j"].sum())
+
+
+def test_a_profile_without_a_timeline_gets_mean_power_of_the_time_it_ran():
+    timeless = replace(trace(5 * NS), metadata={"timeline": "none", "clock": {}})
+    # wall clocks: the program ran from 1 to 5 s of the log, which ends at 4 s
+    found = wattribute.attribute(timeless, signals=log(4 * NS))
+    assert found.devices["estimated"].all()
+    mean_w = (25 + 35 + 45) / 3
+    assert self_j(found) == pytest.approx({"train": 1.5 * mean_w, "step": 0.5 * mean_w})
+    # no wall clock: the mean of the whole log; counted samples share all of its energy, 120 J
+    found = wattribute.attribute(replace(timeless, clock=Clock(NS, 0, 4 * NS)), signals=log())
+    assert self_j(found) == pytest.approx({"train": 1.5 * 30, "step": 0.5 * 30})
+    counted = replace(timeless, clock=Clock(NS, 0, 4 * NS), metadata={"timeline": "samples"})
+    found = wattribute.attribute(counted, signals=log())
+    assert found.devices["measured_j"][0] == pytest.approx(120)
+    assert self_j(found) == pytest.approx({"train": 120 * 1.5 / 4, "step": 120 * 0.5 / 4})

@@ -275,7 +275,7 @@ def _means(recording: Recording, log: Recording) -> list[Signal]:
     for signal in log.signals:
         if not signal.device or (signal.kind, signal.unit) not in (("gauge", "W"), ("counter", "J"), ("delta", "J")):
             continue
-        curve = energy(signal, log.clock)
+        curve = energy(signal, log.clock).between(*_lived(recording, log))
         if len(curve.times) < 2:
             continue
         lasted_s = log.clock.seconds(int(curve.times[-1] - curve.times[0]))
@@ -292,3 +292,13 @@ def _means(recording: Recording, log: Recording) -> list[Signal]:
     if not made:
         raise NoDataError("the log has no power or energy of a device, and a profile without a timeline needs one")
     return made
+
+
+def _lived(recording: Recording, log: Recording) -> tuple[int, int] | tuple[None, None]:
+    """When the program ran, in the log's ticks, if wall clocks tell and the log was written meanwhile."""
+    mine, theirs = recording.clock.epoch_ns, log.clock.epoch_ns
+    if mine is None or theirs is None or _overlap_ns(recording, log, theirs - mine) <= 0:
+        return None, None
+    begin = round(Fraction((mine - theirs) * log.clock.ticks_per_s, _NS))
+    length = recording.clock.ns(recording.clock.length_ticks)
+    return begin, begin + round(Fraction(length * log.clock.ticks_per_s, _NS))

@@ -22,9 +22,12 @@ from ..plugins import Availability, Channel
 
 PERIOD_S = 0.2
 _FIX = "sudo visudo -f /etc/sudoers.d/powermetrics   # add: %staff ALL=(root) NOPASSWD: /usr/bin/powermetrics"
-_TEXT = re.compile(r"^(CPU|GPU|ANE|DRAM|Package|Combined|System) Power(?: \([^)]*\))?:\s*([\d.]+)\s*(mW|W)\s*$")
-_INTEL = re.compile(r"^Intel energy model derived package power \([^)]*\):\s*([\d.]+)\s*(mW|W)\s*$")
-_SAMPLE = re.compile(r"^\*\*\* Sampled system activity .*\(([\d.]+)ms elapsed\)")
+_TEXT = re.compile(
+    r"^(CPU|GPU|ANE|DRAM|Package|Combined|System) Power(?: \([^)]*\))?:\s*(\d{1,9}(?:\.\d{1,9})?)\s*(mW|W)\s*$"
+)
+_INTEL = re.compile(r"^Intel energy model derived package power \([^)]*\):\s*(\d{1,9}(?:\.\d{1,9})?)\s*(mW|W)\s*$")
+_SAMPLE = re.compile(r"^\*\*\* Sampled system activity \((.*?)\) \((\d{1,9}(?:\.\d{1,9})?)ms elapsed\)")
+_MOMENT = "%a %b %d %H:%M:%S %Y %z"  # Wed Nov  1 12:00:00 2023 +0100
 _PLIST = {
     "cpu_power": "CPU",
     "gpu_power": "GPU",
@@ -32,7 +35,7 @@ _PLIST = {
     "dram_power": "DRAM",
     "combined_power": "Combined",
 }
-_KINDS = {
+KINDS = {
     "CPU": "cpu",
     "GPU": "gpu",
     "ANE": "npu",
@@ -44,9 +47,10 @@ _KINDS = {
 
 
 class Sample(dict[str, int]):
-    """Milliwatts by the names of the text output, and how long the sample lasted."""
+    """Milliwatts by the names of the text output, how long the sample lasted, and when it ended where that is told."""
 
     elapsed_ns: int = 0
+    epoch_ns: int | None = None
 
 
 def parse_text(text: str) -> list[Sample]:
@@ -56,7 +60,8 @@ def parse_text(text: str) -> list[Sample]:
         line = line.strip()
         if match := _SAMPLE.match(line):
             samples.append(Sample())
-            samples[-1].elapsed_ns = round(float(match[1]) * 1e6)
+            samples[-1].elapsed_ns = round(float(match[2]) * 1e6)
+            samples[-1].epoch_ns = _epoch_ns(match[1])
         elif match := _TEXT.match(line):
             if not samples:
                 samples.append(Sample())
@@ -66,6 +71,15 @@ def parse_text(text: str) -> list[Sample]:
                 samples.append(Sample())
             samples[-1]["Package"] = _milliwatts(match[1], match[2])
     return [sample for sample in samples if sample]
+
+
+def _epoch_ns(text: str) -> int | None:
+    from datetime import datetime
+
+    try:
+        return int(datetime.strptime(text, _MOMENT).timestamp()) * 10**9
+    except (ValueError, OverflowError):
+        return None
 
 
 def _milliwatts(number: str, unit: str) -> int:
@@ -83,19 +97,37 @@ def parse_plist(data: bytes) -> list[Sample]:
             continue
         try:
             content: Any = plistlib.loads(document.strip())
-        except (ExpatError, plistlib.InvalidFileException, ValueError):
+        except (ExpatError, plistlib.InvalidFileException, ValueError, LookupError, AttributeError, TypeError):
             continue
-        sample = Sample()
-        processor = content.get("processor", {})
-        for key, name in _PLIST.items():
-            if isinstance(processor.get(key), int | float):
-                sample[name] = round(processor[key])
-        if "package_watts" in processor:
-            sample["Package"] = round(processor["package_watts"] * 1000)
-        sample.elapsed_ns = int(content.get("elapsed_ns", 0))
+        if not isinstance(content, dict):
+            continue
+        sample = _plist_sample(content)
         if sample:
             samples.append(sample)
     return samples
+
+
+def _plist_sample(content: dict[str, Any]) -> Sample:
+    import calendar
+
+    sample, processor = Sample(), content.get("processor")
+    for key, name in _PLIST.items():
+        value = _finite(processor, key)
+        if value is not None:
+            sample[name] = round(value)
+    watts = _finite(processor, "package_watts")
+    if watts is not None:
+        sample["Package"] = round(watts * 1000)
+    sample.elapsed_ns = int(_finite(content, "elapsed_ns") or 0)
+    moment: Any = content.get("timestamp")  # without a zone, and in UTC
+    sample.epoch_ns = calendar.timegm(moment.timetuple()) * 10**9 if hasattr(moment, "timetuple") else None
+    return sample
+
+
+def _finite(of: Any, key: str) -> float | None:
+    """A number that power or a time can be, or None."""
+    value = of.get(key) if isinstance(of, dict) else None
+    return value if isinstance(value, int | float) and abs(value) < 1e15 else None
 
 
 class Powermetrics:
@@ -130,7 +162,7 @@ class Powermetrics:
             time.sleep(0.02)
             samples = self._samples()
             if samples:
-                self._names = [name for name in _KINDS if name in samples[-1]]
+                self._names = [name for name in KINDS if name in samples[-1]]
                 return Availability(True)
             if self._running.poll() is not None:
                 break
@@ -159,7 +191,7 @@ class Powermetrics:
         for name in self._names:
             parts = name == "Combined" and len(self._names) > 1
             properties = {"source": "powermetrics"} | ({"apart": "its parts are listed"} if parts else {})
-            device = Device(name, _KINDS[name], properties=properties)
+            device = Device(name, KINDS[name], properties=properties)
             offered.append(
                 Channel("power", "gauge", "W", device, Fraction(1, 1000), latency_s=PERIOD_S, period_s=PERIOD_S)
             )

@@ -198,6 +198,11 @@ class Builder:
 
     # ---- the end
 
+    def timeless(self, weights: str) -> None:
+        """The spans were laid end to end: their weights are "times", or "samples" of unknown length."""
+        self.metadata["timeline"] = {"times": "none", "samples": "samples"}[weights]
+        self.problem("timeline", f"keeps {weights} and no timeline; a power log's mean is shared out by them")
+
     def problem(self, kind: str, text: str) -> None:
         self.problems.append(Problem(kind, f"{self.path}: {text}"))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import FormatError
 from ..model import Recording
 from ..plugins import Selection
 from . import naming
@@ -126,6 +127,8 @@ class _Trace:
                 self.counts["asynchronous events, which belong to no thread"] += 1
             elif phase not in _IGNORED:
                 self.counts[f"events of the unknown kind {str(phase)[:20]!r}"] += 1
+        except FormatError:
+            raise
         except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
             if event != {}:
                 self.counts["events without a valid time, kind or name"] += 1

@@ -19,6 +19,7 @@ from ..model import Problem
 
 PIECE = 1 << 20
 MOST = 1 << 29  # decompressed bytes of a file that is read whole
+_LONGEST = 1 << 24  # line, in characters
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -98,8 +99,10 @@ class Text:
             *whole, rest = (rest + text).split("\n")
             for line in whole:
                 yield line.rstrip("\r")
-            if len(rest) > 64 * PIECE:
-                raise FormatError(self.path, "a line of more than 64 MB: this is not the text it claims to be")
+            if len(rest) > _LONGEST:
+                raise FormatError(
+                    self.path, f"a line of more than {_LONGEST >> 20} MB: it is not the text it claims to be"
+                )
         if rest:
             yield rest.rstrip("\r")
 

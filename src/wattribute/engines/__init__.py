@@ -15,7 +15,7 @@ from ..model import Attribution, Problem, Recording
 if TYPE_CHECKING:
     from ..attribution.join import DeviceCurves, Plan
 
-ENGINES = ("local", "dask")  # each a module of this folder
+ENGINES = ("local", "dask", "arkouda")  # each a module of this folder
 _NOT_ASKED_AGAIN = ("source", "reading", "spans", "signals", "offset")  # options of an Attribution are without these
 
 

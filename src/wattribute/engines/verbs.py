@@ -80,7 +80,7 @@ class NumPy:
         return np.zeros(count, like)
 
     def where(self, condition: Any, yes: Any, no: Any) -> Numbers:
-        return np.where(condition, yes, no)
+        return np.asarray(np.where(condition, yes, no))
 
     def join(self, arrays: Sequence[Any]) -> Numbers:
         return np.asarray(np.concatenate(arrays))

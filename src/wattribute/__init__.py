@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .archive import load, save, scan
     from .carbon import emissions
     from .engines import attribute
+    from .engines.arkouda import connect
     from .ensemble import Ensemble, compare
     from .errors import WattributeError
     from .integrations.jupyter import load_ipython_extension
@@ -47,6 +48,7 @@ _HOME = {
     "Recording": "model",
     "WattributeError": "errors",
     "compare": "ensemble",
+    "connect": "engines.arkouda",
     "describe": "views.description",
     "emissions": "carbon",
     "functions": "outputs.profile",
@@ -76,6 +78,7 @@ __all__ = [
     "__version__",
     "attribute",
     "compare",
+    "connect",
     "describe",
     "emissions",
     "functions",

@@ -1,4 +1,7 @@
-"""What tests of engines share: a trace with GPU streams and threads, and a Dask cluster of two worker processes."""
+"""What tests of engines share: a trace with GPU streams and threads, a Dask cluster of two worker
+processes, and an Arkouda server if there is one."""
+
+import os
 
 import pytest
 
@@ -24,3 +27,22 @@ def dask_cluster():
 def dask(dask_cluster):
     """The engine as a user names it."""
     return f"dask:{dask_cluster.scheduler_address}"
+
+
+@pytest.fixture
+def arrays(monkeypatch):
+    """The Arkouda engine with NumPy's arrays in place of a server's: the same lines, without the server."""
+    from wattribute.engines import arkouda, verbs
+
+    monkeypatch.setattr(arkouda, "_current", arkouda.Server(verbs.NumPy(), "here"))
+    return "arkouda"
+
+
+@pytest.fixture(scope="session")
+def arkouda():
+    """The engine on a real server."""
+    where = os.environ.get("WATTRIBUTE_ARKOUDA")
+    if not where:
+        pytest.skip("WATTRIBUTE_ARKOUDA=host:port names no running server")
+    pytest.importorskip("arkouda", reason="the Arkouda client of the server's release is not importable")
+    return f"arkouda:{where}"

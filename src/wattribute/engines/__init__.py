@@ -15,7 +15,7 @@ from ..model import Attribution, Problem, Recording
 if TYPE_CHECKING:
     from ..attribution.join import DeviceCurves, Plan
 
-ENGINES = ("local", "dask")  # each a module of this folder
+ENGINES = ("local", "dask", "arkouda")  # each a module of this folder
 _NOT_ASKED_AGAIN = ("source", "reading", "spans", "signals", "offset")  # options of an Attribution are without these
 
 
@@ -49,9 +49,10 @@ def attribute(
     recording's start, or ISO 8601. ``spans=True`` gives one row per span; a path streams those rows to Parquet (one
     file if it ends in .parquet, else a folder with a file per device and location) and leaves the rolled-up rows in
     the result. ``engine`` is "local", or "dask" with the address of a scheduler behind a colon ("dask:tcp://node:8786");
-    without one the client that is open in this process, else workers on this machine. ``signals`` are power logs of
-    other tools, joined by wall clock or marks; ``offset`` seconds are added to their times. Further keyword arguments
-    (process, frame, exclude_frame, metric_kinds, format) select what is read.
+    without one the client that is open in this process, else workers on this machine; or "arkouda" with "HOST:PORT",
+    without one the server of ``connect``. ``signals`` are power logs of other tools, joined by wall clock or marks;
+    ``offset`` seconds are added to their times. Further keyword arguments (process, frame, exclude_frame, metric_kinds,
+    format) select what is read.
     """
     given = {name: value for name, value in locals().items() if name not in _NOT_ASKED_AGAIN} | reading
     recording, plan, groups, notes = _prepare(source, signals=signals, offset=offset, **given)

@@ -131,6 +131,21 @@ def test_a_mirrored_counter_and_an_estimate_are_not_added():
     assert len(counted(both)) == 2
 
 
+def test_of_a_command_its_share_counts_and_it_is_said(tmp_path, carbon):
+    devices = (Device("package 0", "cpu", "n0"), Device("GPU 0", "gpu", "n0"), Device("GPU 1", "gpu", "n0"))
+    signals = tuple(counter(device.name, [(0, 0), (5400, 1000)]) for device in devices)
+    made = recording(devices=devices, signals=signals)
+    run = {"cpu_s": 10.0, "busy_s": 40.0, "shares": {"GPU 0": 0.5}}
+    of_command = replace(made, metadata={"scope": "process", "run": run})
+    # a quarter of the CPU, half of GPU 0, all of GPU 1 as nobody knows: 250 + 500 + 1000
+    assert emissions(of_command, intensity=100).energy_j == pytest.approx(1750)
+    assert emissions(replace(made, metadata={"run": run}), intensity=100).energy_j == pytest.approx(3000)
+    assert emissions(attribute(of_command), intensity=100).energy_j == pytest.approx(3000)  # all is attributed
+    save(of_command, tmp_path / "x.watt")
+    said = " ".join(carbon(str(tmp_path / "x.watt"))[1].split())
+    assert "1.75 kJ in 1 h 30 min, the command's share of the machine (--scope process)" in said
+
+
 def test_devices_with_readings_at_other_times(offline):
     devices = (Device("GPU 0", "gpu", "n0"), Device("GPU 1", "gpu", "n0"))
     signals = (counter("GPU 0", [(0, 0), (10, 100)]), counter("GPU 1", [(5, 7), (15, 57)]))

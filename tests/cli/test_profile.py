@@ -1,6 +1,7 @@
 """``wattribute profile`` as a stranger would use it."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -91,6 +92,8 @@ def test_the_tree_and_memory(tmp_path, script):
     assert any("└── " in line and "works" in line for line in lines)
     assert any("(idle)" in line for line in lines)
     assert any(signal.unit == "B" for signal in wattribute.read(tmp_path / "x.watt").signals)
+    assert any(line.startswith("resident memory grew in") for line in lines)
+    assert any(line.startswith("held at the peak (memray)") and line.endswith("allocations") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +114,36 @@ def test_what_cannot_be_is_said_before_anything_runs(tmp_path, arguments, words)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_script_that_is_not_there_is_one_line_and_python_s_exit_code(tmp_path):
+    done = profile(tmp_path, "-o", "x.watt", "nosuch [red].py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "wattribute: nosuch [red].py: no such file, so there is nothing to run\n"
+    assert not (tmp_path / "x.watt").exists()
+
+
+def test_a_program_of_which_no_stack_was_seen_is_not_given_one(tmp_path):
+    done = profile(tmp_path, "-o", "x.watt", "-c", "import os; os._exit(4)")
+    assert done.returncode == 4
+    assert "(no name)" not in done.stderr
+    assert "no stack was seen" in done.stderr or "<module>" in done.stderr  # it may take longer than 5 ms
+
+
+def test_an_estimate_carries_its_error_in_every_row(tmp_path, script):
+    def wattribute(*arguments):
+        command = [sys.executable, "-m", "wattribute", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    done = wattribute("profile", "--meters", "model", "-o", "x.watt", script)
+    head, *lines = [line for line in done.stderr.splitlines() if line.startswith(("CPU estimated", "works"))]
+    assert " ± " in head
+    assert len(lines) == 3  # CPU again, and works of both devices
+    value, error = re.search(r"([\d.]+) m?J ± ([\d.]+)", lines[1]).groups()
+    assert float(error) == pytest.approx(float(value) / 2, rel=0.1)  # the model says ± 50 %
+    shown = wattribute("attribute", "x.watt").stdout
+    assert re.search(r"works .* ± .*%", shown)
+    assert not re.search(r" 0 J", shown)  # <module> was never on top: nothing of its own to show
 
 
 def test_run_takes_any_command_with_python_in_it(tmp_path, script):

@@ -101,9 +101,10 @@ def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(tmp_path, argumen
 
 
 def test_not_found_is_127_and_says_what(tmp_path):
-    done = run(tmp_path, "--quiet", "--", "no-such-[red]program")
+    done = run(tmp_path, "--", "no-such-[red]program")
     assert done.returncode == 127
     assert done.stderr == "wattribute: no-such-[red]program: command not found\n"
+    assert list(tmp_path.iterdir()) == []  # nothing ran, nothing is kept
 
 
 def test_what_follows_the_command_is_the_commands(tmp_path):
@@ -125,9 +126,9 @@ def test_repeats_give_a_table_with_an_interval(tmp_path):
     done = run(tmp_path, "-o", "x.watt", "--repeat", 2, "--cooldown", 0.01, "--", "true", env=wide)
     assert done.returncode == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x-1.watt", "x-2.watt"]
-    _, *rows = done.stderr.splitlines()
+    _, *rows, where = done.stderr.splitlines()
     assert [row.count("est.") for row in rows] == [3, 3, 1]  # no sensor here: energy, mean and CO2e; all of the means
-    assert "mean ± 95 %, est." in rows[-1]
+    assert where == "± is the 95 % confidence interval of the mean; saved: x-1.watt, x-2.watt"
 
 
 def test_two_hundred_short_lived_children(tmp_path):

@@ -143,9 +143,32 @@ def test_cprofile_counts_and_keeps_a_file_that_others_read(tmp_path):
     recording = run(tmp_path, code, "cprofile", constant_power(tmp_path / "p.csv"))
     stats = pstats.Stats(str(tmp_path / "cprofile.watt" / "profile.prof")).stats
     assert stats[str(tmp_path / "program.py"), 1, "work"][:2] == (200, 200)
+    assert all(len(entry) == 5 and all(len(c) == 4 for c in entry[4].values()) for entry in stats.values())
     by_name, _, _ = rows(recording, sort="calls")
     assert by_name["work"]["calls"] == 200
     assert not (tmp_path / "cprofile.watt" / "regions").exists()
+
+
+def test_calls_are_the_same_by_trace_and_by_cprofile(tmp_path):
+    code = """
+import time
+def numbers(n):
+    for i in range(n): yield i
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+def works():
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end: sum(numbers(2000))
+fib(15); works(); works()
+"""
+    counted = {}
+    for mode in ("trace", "cprofile"):
+        by_name, _, _ = rows(run(tmp_path, code, mode, constant_power(tmp_path / "p.csv")))
+        counted[mode] = {name: row["calls"] for name, row in by_name.items()}
+    assert counted["trace"]["fib"] == 1973  # 2 F(16) − 1
+    assert counted["trace"]["works"] == counted["cprofile"]["works"] == 2
+    assert counted["cprofile"].get("fib", 1973) == 1973  # samples may have missed it
+    assert counted["trace"]["numbers"] > 10
+    assert counted["cprofile"]["numbers"] is None  # cProfile counts how often a generator goes on
 
 
 def test_memory_grows_in_the_line_that_asked_for_it(tmp_path):

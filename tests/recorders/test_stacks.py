@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import time
 
+import numpy as np
 import pytest
 
 from tests.recorders.profiled import calls, files, joined, profiled, seconds, spans
@@ -13,7 +15,7 @@ from tests.test_pythons import interpreter
 from wattribute.errors import OptionError
 from wattribute.model import Clock, Recording
 from wattribute.recorders import stack_files
-from wattribute.recorders.stacks import Profiling
+from wattribute.recorders.stacks import Profiling, environment
 
 BUSY = """
 import time
@@ -83,6 +85,17 @@ def test_a_native_call_that_holds_the_gil_counts_for_its_caller(tmp_path):
     done, parts = files(tmp_path, code)
     took = float(done.stdout)
     assert seconds(joined(parts))["native"] == pytest.approx(took, abs=max(0.05, 0.1 * took))
+
+
+def test_a_program_that_is_one_native_call(tmp_path):
+    """The looking thread itself cannot start before that call has ended; the CPU time is its caller's too."""
+    recording = profiled(tmp_path, "sum(range(30_000_000))")
+    (at,) = recording.spans.locations()
+    whole = recording.spans.spans(at)
+    assert seconds(recording)["<module>"] == pytest.approx((whole.end.max() - whole.start.min()) / 1e9, rel=0.2)
+    cpu = next(s for s in recording.signals if s.name == stack_files.CPU_TIME)
+    inside = np.interp([whole.start[0], whole.end.max()], cpu.times, cpu.values) / 1e9
+    assert inside[1] - inside[0] > 0.1  # 30 million numbers take longer than that anywhere
 
 
 def test_recursion_generators_and_exceptions_of_a_trace(tmp_path):
@@ -245,6 +258,42 @@ def test_lines_are_frames_and_not_calls(tmp_path):
     assert [resumed for name, _, resumed in spans(recording) if name == "two"] == [False, True]
 
 
+def test_memory_that_grows_before_anybody_looks(tmp_path):
+    from wattribute.outputs.profile import memory_lines
+
+    code = "kept = bytearray(b'x') * (96 << 20); sum(range(10_000_000))"
+    done, parts = files(tmp_path, code, memory=True, lines=True)
+    assert done.returncode == 0
+    rows = memory_lines(joined(parts))
+    assert rows[0]["bytes"] > 80 << 20
+    assert (rows[0]["frame"], rows[0]["line"]) == ("<module>", 1)
+
+
+@pytest.mark.parametrize("arguments", [["program.py"], ["-c", "import program"], ["-m", "program"]])
+def test_allocations_are_tabulated_by_line(tmp_path, arguments):
+    pytest.importorskip("memray")
+    from wattribute.outputs.profile import held_lines
+
+    code = """
+    import threading
+    def asks(size): return bytearray(size)
+    kept = [asks(24 << 20)]
+    thread = threading.Thread(target=lambda: kept.append(asks(8 << 20)))
+    thread.start(); thread.join()
+    kept.append(bytearray(16 << 20))
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(code))
+    (tmp_path / "parts").mkdir()
+    order = environment(Profiling(memory=True), str(tmp_path / "parts"), os.environ)
+    subprocess.run([sys.executable, *arguments], env=order, cwd=tmp_path, check=True)
+    rows = {row["line"]: row for row in held_lines(joined(tmp_path / "parts"), top=2)}
+    assert rows[3]["frame"] == "asks"
+    assert rows[3]["bytes"] == pytest.approx(32 << 20, rel=0.01)
+    assert rows[3]["allocations"] == 2
+    assert rows[7]["bytes"] == pytest.approx(16 << 20, rel=0.01)
+    assert not any("recorders" in row["file"] for row in held_lines(joined(tmp_path / "parts"), top=200))
+
+
 def test_memory_is_a_track_and_grows_in_its_line(tmp_path):
     code = """
     import time
@@ -301,8 +350,6 @@ def test_a_sitecustomize_of_the_machine_still_runs(tmp_path):
     done, _ = files(tmp_path, "import sitecustomize; print(sitecustomize.__file__)")
     assert "theirs" not in done.stdout
     base = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
-    from wattribute.recorders.stacks import environment
-
     order = environment(Profiling(), str(tmp_path / "parts"), base)
     again = subprocess.run(
         [sys.executable, "-c", "import sitecustomize; print(sitecustomize.__file__)"],

@@ -92,6 +92,7 @@ class Emissions:
     embodied_g: float | None = None
     water_l: float | None = None
     estimated: bool = False  # the energy, or a part of it, comes from a model
+    scope: str = "machine"  # all that was metered; "process": the command's share of it
 
     @property
     def total_g(self) -> float:

@@ -6,7 +6,7 @@ energy another one includes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +48,12 @@ def emissions(
     if isinstance(energy, tuple):
         return of_curve(*energy, **given)
     recording = energy.recording if isinstance(energy, Attribution) else energy
-    times_ns, joules = curve(recording)
+    # an attribution shares out all that was metered; of a recording only that counts which is the command's
+    scope = "machine" if isinstance(energy, Attribution) else recording.metadata.get("scope", "machine")
+    times_ns, joules = curve(recording, command_shares(recording) if scope == "process" else {})
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     found = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
-    return replace(found, estimated=any(part.signal.estimated for _, part in counted(recording)))
+    return replace(found, estimated=any(part.signal.estimated for _, part in counted(recording)), scope=scope)
 
 
 def moment(start: str | int) -> int:
@@ -61,17 +63,34 @@ def moment(start: str | int) -> int:
         raise OptionError(f"{start!r} is not a time; give one like 2024-09-04T14:00Z") from None
 
 
-def curve(recording: Recording) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def command_shares(recording: Recording) -> dict[str, float]:
+    """The part of each device that was used by the command of ``run``: by CPU time, GPUs by utilisation per process.
+
+    A device is absent when nobody knows; all of it is then counted.
+    """
+    run = recording.metadata.get("run", {})
+    busy_s, shares = run.get("busy_s"), dict(run.get("shares", {}))
+    if busy_s and run.get("cpu_s") is not None:
+        cpu = min(1.0, run["cpu_s"] / busy_s)
+        shares |= {device.name: cpu for device in recording.devices if device.kind != "gpu"}
+    return shares
+
+
+def curve(
+    recording: Recording, shares: Mapping[str, float] | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """The energy of all that was metered so far, at every reading: ns since the recording's start, joules.
 
-    Of a recording of ``run`` it is the child's life, as in its summary.
+    Of a recording of ``run`` it is the child's life, as in its summary; of each device its share, where one is given.
     """
-    parts = [found for _, found in counted(recording)]
+    given = shares or {}
+    weighted = [(given.get(device.name, 1.0), found) for device, found in counted(recording)]
+    parts = [part for _, part in weighted]
     run = recording.metadata.get("run", {})
     times = np.unique(np.concatenate([part.times for part in parts]))
     begin, end = run.get("start_ticks", times[0]), run.get("end_ticks", times[-1])
     times = np.unique(np.concatenate([np.clip(times, begin, end), [begin, end]])).astype(np.int64)
-    joules = sum((part.at(times) for part in parts), np.zeros(len(times)))
+    joules = sum((share * part.at(times) for share, part in weighted), np.zeros(len(times)))
     return recording.clock.ns(times), joules
 
 

@@ -70,6 +70,9 @@ def command(
 ) -> None:
     from ..outputs.run import run
 
+    if not argv[0].startswith("-") and not Path(argv[0]).exists():
+        print(f"wattribute: {argv[0]}: no such file, so there is nothing to run", file=sys.stderr)
+        raise typer.Exit(2)  # as Python says
     how = Profiling(mode, interval, memory, lines or (memory and mode != "trace")).checked()
     wanted = _wanted(output, format)
     specs = [name for given in meters for name in given.split(",") if name]
@@ -129,8 +132,9 @@ def _give(recording: Recording, wanted: str, output: Path | None, sort: str) -> 
 
 
 def _print(recording: Recording, sort: str, tree: bool, top: int, folder: str) -> None:
-    from ..outputs.profile import functions, memory_lines
+    from ..outputs.profile import functions, held_lines, memory_lines
     from ..views.console_profile import show_profile
 
     paths = functions(recording, by=("device", "path"), bounds=False) if tree else None
-    show_profile(functions(recording, sort=sort), paths, memory_lines(recording), top, folder)
+    memory = {"resident memory grew in": memory_lines(recording), "held at the peak (memray)": held_lines(recording)}
+    show_profile(functions(recording, sort=sort), paths, memory, top, folder)

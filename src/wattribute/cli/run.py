@@ -150,4 +150,5 @@ def _report(done: list[Run], quiet: bool, format: str) -> None:
     from ..views.console_run import repeats_screen, run_screen
 
     console = Console(stderr=True, highlight=False)
-    console.print(run_screen(summaries[-1], str(done[-1].folder)) if several is None else repeats_screen(several))
+    folders = [str(r.folder) for r in done if r.summary is not None]
+    console.print(run_screen(summaries[-1], folders[-1]) if several is None else repeats_screen(several, folders))

@@ -33,6 +33,8 @@ def functions(recording: Recording, *, by: str | Sequence[str] = BY, sort: str =
         raise OptionError.unknown("order", sort, SORTS)
     if not recording.metadata.get("profile"):
         raise NoDataError("this recording has no profile; make one with: wattribute profile SCRIPT.py")
+    if "python" not in recording.frames.paradigm:
+        raise NoDataError("no stack was seen: the program ended before the first look, or is no Python")
     if "share" not in options and _has_loads(recording):
         options |= {"share": "load", "load": f"^{CPU_LOAD}$"}
     found = attribute(recording, by=by, **options)
@@ -89,3 +91,10 @@ def memory_lines(recording: Recording, top: int = 10) -> Sequence[Mapping[str, A
     rows = attribute(recording, by=("frame", "file", "line"), metric=f"^{GROWN}$", bounds=False).rows
     best = rows.filter(rows["self_value"] > 0).sort("self_value", descending=True).head(top)
     return best.select("frame", "file", "line", bytes="self_value").to_dicts()
+
+
+def held_lines(recording: Recording, top: int = 10) -> Sequence[Mapping[str, Any]]:
+    """The lines that held most at the peak, as memray saw their allocations: frame, file, line, bytes, allocations."""
+    names = ("frame", "file", "line", "bytes", "allocations")
+    rows = recording.metadata.get("allocations") or []
+    return [dict(zip(names, row, strict=True)) for row in rows[:top]]

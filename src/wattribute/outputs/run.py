@@ -198,6 +198,11 @@ def finished(
     ended, trouble = recorded.ended, list(notes)
     if ended.error:
         trouble.append(ended.error)
+    if ended.error and ended.end_ns == ended.start_ns:  # it never ran: there is nothing to keep
+        recorded.sampling.clean()
+        with contextlib.suppress(OSError):  # the log of a container may be in it
+            folder.rmdir()
+        return Run(ended.exit_code, folder, ended, None, None, tuple(trouble))
     if recorded.sampling.failure:
         trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")
     try:

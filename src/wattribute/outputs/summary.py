@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..alignment import Energy, energy, examine
+from ..carbon.recordings import command_shares
 from ..model import Device, Recording, Signal
 
 FULL_COVERAGE = 0.99
@@ -53,7 +54,7 @@ def summarise(
     parts = [part for part in found if part is not None]
     _keep_estimates_apart(parts)
     scope = recording.metadata.get("scope", "machine")
-    rule = _share(parts, run) if scope == "process" else ""
+    rule = _share(parts, command_shares(recording)) if scope == "process" else ""
     devices = [_device(recording, part, begin, end) for part in parts]
     counted = [d for d in devices if not d["apart"] and d["energy_j"] is not None]
     notes = [p.message for p in recording.problems] + [c.message for c in checks if c.warns and c.kind in _TOLD]
@@ -237,26 +238,25 @@ def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) ->
         return None
     inside = (signal.times >= begin) & (signal.times <= end)
     at = np.searchsorted(use.times, signal.times[inside], side="left" if signal is use else "right")
-    busy = use.values[np.clip(at, 0, len(use) - 1)] > 0  # read right after the power, in the same round
+    busy = use.values[np.clip(at, 0, len(use) - 1)] > 0  # the next one tells of the time before it
     return np.asarray(signal.values[inside][busy] * float(signal.scale), np.float64)
 
 
 # --------------------------------------------------------------------------------------------------------- the whole
 
 
-def _share(parts: Sequence[_Part], run: Mapping[str, Any]) -> str:
+def _share(parts: Sequence[_Part], shares: Mapping[str, float]) -> str:
     """Give each device the command's share of it; the rule in words."""
-    busy_s, shares = run.get("busy_s"), run.get("shares", {})
-    cpu = min(1.0, run["cpu_s"] / busy_s) if busy_s and run.get("cpu_s") is not None else None
+    told = "unknown here, so all of it is counted"
     for part in parts:
+        known = shares.get(part.device.name)
+        part.share = 1.0 if known is None else known
         if part.device.kind == "gpu":
-            part.share = shares.get(part.device.name, 1.0)
-            if part.device.name not in shares:
+            if known is None:
                 part.notes.append(f"{part.device.name}: no utilisation by process, so all of it is counted")
-        elif cpu is not None:
-            part.share = cpu
+        elif known is not None:
             part.share_error = DRAM_SHARE_ERROR if part.device.kind == "dram" else CPU_SHARE_ERROR
-    told = "unknown here, so all of it is counted" if cpu is None else f"{cpu:.1%}"
+            told = f"{known:.1%}"
     return f"CPU, memory and node by share of busy CPU time ({told}); GPUs by share of process utilisation"
 
 

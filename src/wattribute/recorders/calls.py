@@ -16,6 +16,8 @@ from time import monotonic_ns
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from .stacks import SUSPENDS
+
 if TYPE_CHECKING:
     from .stacks import Names
 
@@ -23,7 +25,6 @@ CALL = struct.Struct("<qII")  # when (monotonic ns), frame and flags, lane
 LEAVE = 1 << 31  # in frame: the end of a call
 RESUMED = 1 << 30  # in frame: a generator or coroutine goes on, it is not another call
 _PIECE = 1 << 16  # bytes mapped at a time for one thread
-_SUSPENDS = 0x20 | 0x80 | 0x200  # flags of a code object: generator, coroutine, asynchronous generator
 _OURS = os.path.dirname(os.path.abspath(__file__))
 _TOOLS = (4, 3, 5, 1)  # ids of sys.monitoring; 2 is left to a cProfile that the program may use itself
 
@@ -111,7 +112,7 @@ def _by_profile_function(calls: Calls, outer: FrameType | None) -> Callable[[], 
         def told(frame: FrameType, event: str, _: Any) -> None:
             if event == "call":
                 code = frame.f_code
-                if code.co_flags & _SUSPENDS and frame.f_lasti != fresh.setdefault(id(code), frame.f_lasti):
+                if code.co_flags & SUSPENDS and frame.f_lasti != fresh.setdefault(id(code), frame.f_lasti):
                     write(code, RESUMED)
                 else:
                     write(code, 0)

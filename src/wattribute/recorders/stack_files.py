@@ -20,17 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model import Frames, Locations, Nodes, Problem, Processes, Recording, Signal, Spans, SpanTable
-from ..model.nesting import Open, nest
-from . import ranks, region_files
+from ..model.nesting import nest
+from . import allocations, ranks, region_files
 from . import regions as marked
-from .calls import LEAVE, RESUMED
+from .stack_spans import called, sampled
 from .stacks import MEMORY, NO_STACK
 
 CPU_TIME, CPU_LOAD, RESIDENT, GROWN = "cpu time", "cpu load", "memory resident", "memory grown"
-_HIDDEN = "<frozen importlib"  # as in tracebacks: an import is the work of the module that imports
+# as in tracebacks: an import is the work of the module that imports; and what we do at the end is nobody's
+_HIDDEN = ("<frozen importlib", "<frozen zipimport", str(Path(__file__).parent))
 _SAMPLE = np.dtype([("time", "<i8"), ("value", "<i8"), ("lane", "<u4"), ("stack", "<u4")])
 _CALL = np.dtype([("time", "<i8"), ("frame", "<u4"), ("lane", "<u4")])
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -116,6 +116,7 @@ class _Builder:
         self.run_pid, self.run_end = run.get("pid"), run.get("end_ticks")
         self.frames, self.nodes = recording.frames.rows(), recording.nodes.rows()
         self.known: dict[tuple[Any, ...], int] = {}
+        self.suspending: set[tuple[str, int]] = set()  # (file, line) of generators and coroutines
         self.processes, self.locations = recording.processes.rows(), recording.locations.rows()
         self.spans: dict[int, Spans] = {at: recording.spans.spans(at) for at in recording.spans.locations()}
         self.signals: list[Signal] = []
@@ -140,13 +141,16 @@ class _Builder:
         for number, entry in process.frames.items():
             if not entry["file"].startswith(_HIDDEN):
                 frames[number] = self._frame(entry, "python", "function")
+            if entry.get("suspends"):
+                self.suspending.add((entry["file"], entry["line"]))
         regions = self.regions.get(process.pid)
         first = len(self.locations)
+        code = {number: entry.get("code") for number, entry in process.frames.items()}
         for thread, lanes in _threads(process):
             spans = self._traced(process, lanes, frames, end) if len(process.calls) else None
             samples = process.samples[np.isin(process.samples["lane"], lanes)]
             if spans is None:
-                spans = _sampled(process, samples, frames, self.offset, end)
+                spans = sampled(samples, process.stacks, code, frames, self.offset, end)
             if regions is not None:
                 spans = self._with_regions(spans, regions, thread, end)
             self._location(process, row, lanes, spans, samples)
@@ -176,7 +180,7 @@ class _Builder:
 
     def _traced(self, process: Process, lanes: list[int], frames: Any, end: int) -> Spans:
         events = process.calls[np.isin(process.calls["lane"], lanes)]
-        return _called(events["time"] - self.offset, events["frame"], frames, end)
+        return called(events["time"] - self.offset, events["frame"], frames, end)
 
     def _with_regions(self, spans: Spans, regions: region_files.ProcessRegions, thread: int, end: int) -> Spans:
         """Regions among the functions that marked them; a sampled call that reaches over a region's edge is cut."""
@@ -207,10 +211,10 @@ class _Builder:
 
     def recording(self) -> Recording:
         base = self.base
-        calls = _counted(self.folder)
+        told = {"calls": _counted(self.folder, self.suspending), "allocations": allocations.held(self.folder)}
         return replace(
             base,
-            metadata={**base.metadata, "calls": calls} if calls else base.metadata,
+            metadata={**base.metadata, **{key: rows for key, rows in told.items() if rows}},
             clock=replace(base.clock, length_ticks=max(base.clock.length_ticks, self.end)),
             frames=Frames.of(self.frames),
             nodes=Nodes.of(self.nodes),
@@ -264,11 +268,16 @@ def statistics(folder: Path) -> Any:
     return whole
 
 
-def _counted(folder: Path) -> list[list[Any]]:
-    """[file, line, name, calls] of every Python function that cProfile counted; names are not qualified."""
+def _counted(folder: Path, suspending: set[tuple[str, int]]) -> list[list[Any]]:
+    """[file, line, name, calls] of every Python function that cProfile counted; names are not qualified.
+
+    Of generators and coroutines cProfile counts every time they go on, which is no call: nobody knows theirs.
+    """
     whole = statistics(folder)
     stats = {} if whole is None else whole.stats
-    return [[*where, calls] for where, (_, calls, *_) in stats.items() if where[0] != "~"]
+    return [
+        [*where, calls] for where, (_, calls, *_) in stats.items() if where[0] != "~" and where[:2] not in suspending
+    ]
 
 
 def keep(parts: Path, folder: Path) -> None:
@@ -278,50 +287,3 @@ def keep(parts: Path, folder: Path) -> None:
         whole.dump_stats(folder / "profile.prof")
     for path in parts.glob("*.memray"):
         path.replace(folder / f"memory-{path.stem.partition('-')[0]}.memray")
-
-
-# ------------------------------------------------------------------------------------------------------------- spans
-
-
-def _sampled(process: Process, samples: Any, frames: Any, offset: int, end: int) -> Spans:
-    """Each stack holds until the next sample; what two stacks in a row have in common goes on."""
-    code = {number: entry.get("code") for number, entry in process.frames.items()}
-    chains: dict[int, list[int]] = {NO_STACK: []}
-
-    def chain(stack: int) -> list[int]:
-        if stack not in chains:
-            parent, frame = process.stacks[stack]
-            chains[stack] = [*chain(parent), *([frame] if frames[frame] >= 0 else [])]
-        return chains[stack]
-
-    open_ = Open()
-    before: list[int] = []
-    for at, stack in zip((samples["time"] - offset).tolist(), samples["stack"].tolist(), strict=True):
-        now = chain(stack) if stack in process.stacks else []
-        same = next((i for i, pair in enumerate(zip(before, now, strict=False)) if pair[0] != pair[1]), None)
-        same = min(len(before), len(now)) if same is None else same
-        open_.pop(at, same)
-        # another line of the same function is not another call
-        goes_on = same < min(len(before), len(now)) and code.get(before[same]) == code.get(now[same])
-        for i, frame in enumerate(now[same:]):
-            open_.push(at, int(frames[frame]), i == 0 and goes_on)
-        before = now
-    return open_.spans(end)
-
-
-def _called(times: Ints, events: Any, frames: Any, end: int) -> Spans:
-    """Calls and returns of one thread → spans; a return whose call was not seen counts for nothing."""
-    open_, number = Open(), RESUMED - 1
-    under_way: list[int] = []
-    for at, event in zip(times.tolist(), events.tolist(), strict=True):
-        frame = event & number
-        if frames[frame] < 0:
-            continue
-        if not event & LEAVE:
-            open_.push(at, int(frames[frame]), bool(event & RESUMED))
-            under_way.append(frame)
-        elif frame in under_way[-1:] or frame in under_way:
-            depth = len(under_way) - 1 - under_way[::-1].index(frame)
-            open_.pop(at, depth)
-            del under_way[depth:]
-    return open_.spans(end)

@@ -37,6 +37,7 @@ INTERVAL_S = 0.005  # Python hands the GIL over every 5 ms: asking more often gi
 HELD_NS = 50_000_000  # ten times as long as Python lets a thread keep the GIL
 SAMPLE = struct.Struct("<qqII")  # since when (monotonic ns), CPU time of the thread (ns, −1: unknown), lane, stack
 NO_STACK = 0  # the thread is gone, or the mode has no stacks
+SUSPENDS = 0x20 | 0x80 | 0x200  # flags of a code object: generator, coroutine, asynchronous generator
 MEMORY = 0xFFFFFFFF  # in the place of a lane: the row holds resident bytes instead of CPU time
 
 
@@ -106,8 +107,9 @@ class Names:
                 number = self._frames.setdefault(key, len(self._frames))
                 self._codes.append(code)
                 name = getattr(code, "co_qualname", code.co_name)
-                self.say({"frame": number, "name": name, "file": code.co_filename, "line": line or code.co_firstlineno,
-                          "code": id(code)})  # fmt: skip
+                entry = {"frame": number, "name": name, "file": code.co_filename, "line": line or code.co_firstlineno}
+                suspends = {"suspends": True} if code.co_flags & SUSPENDS else {}
+                self.say({**entry, "code": id(code), **suspends})
         return number
 
     def stack(self, frame: FrameType | None) -> int:
@@ -141,7 +143,10 @@ class Names:
 
 def _thread_name(ident: int) -> str:
     thread = _known_threads().get(ident)
-    return str(thread.name) if thread is not None else "thread"
+    if thread is not None:
+        return str(thread.name)
+    is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()
+    return "MainThread" if is_main else "thread"
 
 
 def _known_threads() -> dict[int, Any]:
@@ -177,7 +182,7 @@ def _cpu_clock(task: int, ident: int) -> int | None:
 class Ticker:
     """The thread that looks: at stacks (unless calls are traced), CPU clocks, memory."""
 
-    def __init__(self, stem: str, names: Names) -> None:
+    def __init__(self, stem: str, names: Names, outer: FrameType | None = None) -> None:
         self._file = os.open(
             stem + ".samples", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644
         )
@@ -189,11 +194,20 @@ class Ticker:
             self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._resident = 0
-        self._before = 0  # the time of the last tick
         self._main = _thread.get_ident() if _thread.get_native_id() == os.getpid() else 0
+        self._begin(outer)
         self.start()
 
+    def _begin(self, outer: FrameType | None) -> None:
+        """Where this thread's clock and memory stand before the program does anything."""
+        rows, at = bytearray(), time.monotonic_ns()
+        self._before, self._is_first = at, outer is None
+        self._look(_thread.get_ident(), outer, at, at, rows)
+        self._weigh(at, rows)
+        os.write(self._file, rows)
+
     def start(self) -> None:
+        """Go on, from what was last seen."""
         self._stop, self._done = _thread.allocate_lock(), _thread.allocate_lock()
         self._stop.acquire()
         self._done.acquire()
@@ -208,41 +222,48 @@ class Ticker:
     def _run(self) -> None:
         self._names.hidden.add(_thread.get_ident())
         try:
-            interval = self._how.interval_s
-            looked = time.monotonic_ns()
-            while not self._stop.acquire(timeout=interval):
-                due, now = looked + int(interval * 1e9), time.monotonic_ns()
+            interval_ns = int(self._how.interval_s * 1e9)
+            looked = self._before  # not now: a native call may have kept us from starting
+            while not self._stop.acquire(timeout=max(0, looked + interval_ns - time.monotonic_ns()) / 1e9):
+                due, now = looked + interval_ns, time.monotonic_ns()
                 # What is new began on average half-way since the last look. But if we had to wait long, a native call
-                # kept the GIL, and it ran in the stack that we see only now: that counts from when we asked.
-                self.tick(due if now - due > HELD_NS else (looked + now) // 2)
-                looked = now
+                # kept the GIL, and it ran in the stack that we see only now: that counts from when we asked, and what
+                # it used until now is its own. The first stack is there from the beginning.
+                held = now - due > HELD_NS
+                began = looked if self._is_first else due if held else (looked + now) // 2
+                self.tick(began, read_at=now if held else 0)
+                looked, self._is_first = now, False
         except Exception as error:  # our bug must not become the program's
             self._names.say({"problem": repr(error)})
         finally:
             self._names.hidden.discard(_thread.get_ident())
             self._done.release()
 
-    def tick(self, at: int, last: bool = False) -> None:
-        """Note every thread; with ``last`` all of them as gone."""
-        rows = bytearray()
+    def tick(self, at: int, last: bool = False, read_at: int = 0) -> None:
+        """Note every thread; with ``last`` all of them as gone. Stacks began at ``at``, clocks show ``read_at``."""
+        rows, read_at = bytearray(), read_at or at
         seen = {} if last else sys._current_frames()
         for ident, frame in seen.items():
             if ident not in self._names.hidden:
-                self._look(ident, frame, at, rows)
+                self._look(ident, frame, at, read_at, rows)
         gone = [ident for ident in self.lanes if ident not in seen]
         for ident in gone:
             lane = self.lanes.pop(ident)
             rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
-        if self._statm >= 0:
-            resident = int(os.pread(self._statm, 128, 0).split()[1]) * self._page
-            if resident != self._resident:
-                self._resident = resident
-                rows += SAMPLE.pack(at, resident, MEMORY, 0)
-        self._before = at
+        self._weigh(read_at, rows)
+        self._before = read_at
         if rows:
             os.write(self._file, rows)
 
-    def _look(self, ident: int, frame: FrameType, at: int, rows: bytearray) -> None:
+    def _weigh(self, at: int, rows: bytearray) -> None:
+        if self._statm < 0:
+            return
+        resident = int(os.pread(self._statm, 128, 0).split()[1]) * self._page
+        if resident != self._resident:
+            self._resident = resident
+            rows += SAMPLE.pack(at, resident, MEMORY, 0)
+
+    def _look(self, ident: int, frame: FrameType | None, at: int, read_at: int, rows: bytearray) -> None:
         task = os.getpid() if ident == self._main else _task(ident)
         lane = self.lanes.get(ident)
         if lane is not None and not lane.task:
@@ -261,8 +282,10 @@ class Ticker:
             return
         if lane.skipped:
             rows += SAMPLE.pack(self._before, max(lane.cpu, -1), lane.number, max(lane.stack, 0))
+        if read_at > at:
+            rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, stack)
         lane.cpu, lane.stack, lane.skipped = cpu, stack, False
-        rows += SAMPLE.pack(at, cpu, lane.number, stack)
+        rows += SAMPLE.pack(read_at, cpu, lane.number, stack)
 
     def close(self) -> None:
         self.pause()
@@ -271,6 +294,24 @@ class Ticker:
         os.close(self._file)
         if self._statm >= 0:
             os.close(self._statm)
+
+
+def _elsewhere(do: Callable[[], object]) -> bool:
+    """Do it in a thread of its own; whether that went well."""
+    done = _thread.allocate_lock()
+    done.acquire()
+    went_well = []
+
+    def run() -> None:
+        try:
+            do()
+            went_well.append(True)
+        finally:
+            done.release()
+
+    _thread.start_new_thread(run, ())
+    done.acquire()
+    return bool(went_well)
 
 
 class Recorder:
@@ -287,7 +328,7 @@ class Recorder:
             from .calls import Statistics
 
             self._ends.append(Statistics(stem + ".prof").close)
-        self.ticker = Ticker(stem, self.names)
+        self.ticker = Ticker(stem, self.names, outer)
         self._ends.append(self.ticker.close)
         if how.mode == "trace":  # begins last and ends first, to see as little of us as can be
             from .calls import trace
@@ -299,8 +340,9 @@ class Recorder:
             import memray
 
             tracker = memray.Tracker(stem + ".memray")
-            tracker.__enter__()
-            self._ends.append(functools.partial(tracker.__exit__, None, None, None))
+            # by another thread: memray miscounts the frames that were open when it began and then return, as ours do
+            if _elsewhere(tracker.__enter__):
+                self._ends.append(functools.partial(tracker.__exit__, None, None, None))
 
     def stop(self) -> None:
         while self._ends:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,7 @@ def attribution_tables(found: Attribution, top: int | None = None, width: int = 
     unit = "j" if "self_j" in found.rows.columns else "value"
     parts: list[RenderableType] = [attribution_head(found)]
     if "device" not in found.rows.columns:
-        return Group(*parts, Text(), _rows(found, found.rows, unit, top, _whole(found, unit), width))
+        return Group(*parts, Text(), _rows(found, found.rows, unit, top, _whole(found, unit), _all(found), width))
     for device in found.devices.to_dicts():
         same = found.rows
         for key in ("run", "host", "device", "of"):
@@ -64,7 +65,7 @@ def attribution_tables(found: Attribution, top: int | None = None, width: int = 
                 run, (clean(device["device"]), "bold"), " estimated" if device["estimated"] else "",
                 f"  {clean(device['host'])}  of {device['of']}",
             )  # fmt: skip
-            parts += [Text(), title, _rows(found, same, unit, top, device[f"measured_{unit}"], width)]
+            parts += [Text(), title, _rows(found, same, unit, top, device[f"measured_{unit}"], device, width)]
     return Group(*parts)
 
 
@@ -98,6 +99,8 @@ def _books(found: Attribution, unit: str) -> Table:
     for row in found.devices.to_dicts():
         amounts = [row[f"{name}_{unit}"] for name in ("measured", "attributed", "idle")]
         measured, attributed, idle = (si(amount, row["unit"]) for amount in amounts)
+        if row["estimated"] and row["gain_error"]:
+            measured = bounded(amounts[0], *((1 + e) * amounts[0] for e in (-row["gain_error"], row["gain_error"])))
         notes = " estimated" if row["estimated"] else "" if amounts[0] else " (did not move)"
         table.add_row(
             *(Text(clean(row[name]) + (notes if name == "device" else "")) for name in named),
@@ -117,7 +120,15 @@ def bar(part: float, whole: float, what: str) -> Text:
     return Text(text.ljust(_BAR, "░"), style=KINDS[what][1])
 
 
-def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: float, width: int) -> Table:
+def _all(found: Attribution) -> dict[str, Any]:
+    """What rows that add up devices are of: an estimate, with the largest error of any, if all of them are."""
+    errors = found.devices["gain_error"].fill_null(0.0)
+    return {"estimated": bool(found.devices["estimated"].all()), "gain_error": errors.max()}
+
+
+def _rows(
+    found: Attribution, rows: Any, unit: str, top: int | None, whole: float, device: Mapping[str, Any], width: int
+) -> Table:
     keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if _worth_showing(found, name)]
     shown = rows.head(top or _ROWS).to_dicts()
     room = max(12, (width - _NUMBERS) // max(1, len(keys)))  # long names share what the numbers leave
@@ -144,10 +155,9 @@ def _rows(found: Attribution, rows: Any, unit: str, top: int | None, whole: floa
                 wholes.get(row.get("signal"), whole),
                 kinds.get(row.get("frame") or _last(row.get("path")), "user"),
             ),
-            *_amounts(row, unit, symbol),
-            percent(row[f"self_{unit}"], wholes.get(row.get("signal"), whole)),
+            *_own(row, unit, symbol, wholes.get(row.get("signal"), whole), device),
             si(row[f"total_{unit}"], symbol),
-            seconds(row["self_ns"] / 1e9),
+            seconds(row["self_ns"] / 1e9) if row["self_ns"] else "–",
             si(rate, "W" if unit == "j" else _rate_unit(symbol)),
             count(row["calls"]) if "calls" in row else "1",
             *(si(row[name]) for name in extra),
@@ -190,9 +200,24 @@ def _last(path: list[str] | None) -> str:
     return path[-1] if path else ""
 
 
-def _amounts(row: dict[str, Any], unit: str, symbol: str) -> list[str]:
+def _own(row: Mapping[str, Any], unit: str, symbol: str, whole: float, device: Mapping[str, Any]) -> tuple[str, str]:
+    """What a row has without what it called, and its share; what was never on top of a stack has nothing to say."""
+    value = row[f"self_{unit}"]
+    if not row["self_ns"] and not value:
+        return "–", "–"
+    return bounded(value, *self_bounds(row, device, unit), symbol), percent(value, whole)
+
+
+def self_bounds(
+    row: Mapping[str, Any], device: Mapping[str, Any], unit: str = "j"
+) -> tuple[float | None, float | None]:
+    """The bounds of a row; of an estimate, which has none, what its model says of its error."""
     low, high = row.get(f"self_low_{unit}"), row.get(f"self_high_{unit}")
-    return [bounded(row[f"self_{unit}"], low, high, symbol)]
+    error = device["gain_error"] if device["estimated"] else None
+    if low is not None or high is not None or not error:
+        return low, high
+    value = row[f"self_{unit}"]
+    return value * (1 - error), value * (1 + error)
 
 
 def _kinds(found: Attribution) -> dict[str, str]:

@@ -46,7 +46,8 @@ def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
     if result.low_g is not None and result.high_g is not None:
         spread = f" ({si(result.low_g, 'g')} … {si(result.high_g, 'g')} for 90 % of countries)"
     mark = " estimated" if result.estimated else ""
-    yield "energy", f"{si(result.energy_j, 'J')}{mark} in {seconds(result.duration_s)}"
+    whose = ", the command's share of the machine (--scope process)" if result.scope == "process" else ""
+    yield "energy", f"{si(result.energy_j, 'J')}{mark} in {seconds(result.duration_s)}{whose}"
     yield "CO2e", si(result.co2e_g, "g") + spread + mark
     yield "intensity", f"{result.g_per_kwh:.4g} g/kWh" + (f" × PUE {result.pue:g}" if result.pue != 1 else "")
     zone = result.name + (f" ({result.zone})" if result.zone else "")

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from .console import attribution_head, bar, problem_lines
+from .console import attribution_head, bar, problem_lines, self_bounds
 from .names import clean, labels
 from .numbers import bounded, count, percent, seconds, si
 
@@ -24,9 +24,13 @@ _LEAST = 0.01  # a branch of the tree below this part of the device is folded aw
 
 
 def show_profile(
-    functions: Attribution, paths: Attribution | None, memory: Sequence[Mapping[str, Any]], top: int, folder: str = ""
+    functions: Attribution,
+    paths: Attribution | None,
+    memory: Mapping[str, Sequence[Mapping[str, Any]]],
+    top: int,
+    folder: str = "",
 ) -> None:
-    """Print to stderr: standard output is the program's."""
+    """Print to stderr: standard output is the program's. ``memory`` are lines and their bytes under a heading."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         console = Console(stderr=True, highlight=False, width=_WIDTH)
@@ -37,9 +41,10 @@ def show_profile(
         if paths is not None:
             parts.append(_tree(paths, device, top))
         else:
-            parts.append(_table(_of(functions, device), device["measured_j"], top, console.width))
-    if memory:
-        parts += [Text(), _memory(memory, console.width)]
+            parts.append(_table(_of(functions, device), device, top, console.width))
+    for heading, lines in memory.items():
+        if lines:
+            parts += [Text(), _memory(heading, lines, console.width)]
     console.print(Group(*parts, problem_lines(functions)))
     if folder:
         console.print(Text(f"saved: {folder}  (wattribute view, plot flame, attribute --by path)", style="dim"))
@@ -55,12 +60,14 @@ def _of(found: Attribution, device: Mapping[str, Any]) -> Any:
 def _where(row: Mapping[str, Any]) -> str:
     """The file's last two parts and the line: enough to find it, short enough to read."""
     file = str(row["file"])
+    if not file:
+        return "–"
     short = "/".join(Path(file).parts[-2:]) if "/" in file else file
     return f"{clean(short)}:{row['line']}"
 
 
-def _table(rows: Any, whole: float, top: int, width: int) -> Table:
-    shown = rows.head(top).to_dicts()
+def _table(rows: Any, device: Mapping[str, Any], top: int, width: int) -> Table:
+    shown, whole = rows.head(top).to_dicts(), device["measured_j"]
     room = max(14, (width - _NUMBERS) // 2)
     names = labels((row["frame"] for row in shown), room)
     places = labels((_where(row) for row in shown), room)
@@ -74,7 +81,7 @@ def _table(rows: Any, whole: float, top: int, width: int) -> Table:
             Text(names[row["frame"]]),
             Text(places[_where(row)], style="dim"),
             bar(row["self_j"], whole, "user"),
-            bounded(row["self_j"], row.get("self_low_j"), row.get("self_high_j")) if row["self_ns"] else "–",
+            bounded(row["self_j"], *self_bounds(row, device)) if row["self_ns"] else "–",
             percent(row["self_j"], whole) if row["self_ns"] else "–",
             si(row["total_j"], "J"),
             seconds(row["self_ns"] / 1e9) if row["self_ns"] else "–",
@@ -117,13 +124,16 @@ def _tree(found: Attribution, device: Mapping[str, Any], top: int) -> Renderable
     return root
 
 
-def _memory(lines: Sequence[Mapping[str, Any]], width: int) -> Table:
-    room = max(14, (width - 20) // 2)
+def _memory(heading: str, lines: Sequence[Mapping[str, Any]], width: int) -> Table:
+    room = max(14, (width - 34) // 2)
+    are_counted = "allocations" in lines[0]
     names = labels((row["frame"] for row in lines), room)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("resident memory grew in", no_wrap=True)
-    table.add_column("where", no_wrap=True)
-    table.add_column("by", justify="right", no_wrap=True)
+    for name in (heading, "where"):
+        table.add_column(name, no_wrap=True)
+    for name in ("bytes", "allocations") if are_counted else ("bytes",):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in lines:
-        table.add_row(Text(names[row["frame"]]), Text(_where(row), style="dim"), si(row["bytes"], "B"))
+        counted = [count(row["allocations"])] if are_counted else []
+        table.add_row(Text(names[row["frame"]]), Text(_where(row), style="dim"), si(row["bytes"], "B"), *counted)
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .numbers import bounded, seconds, si
+
+_PLACES = 5  # more recordings than this are named by the first and the last
 
 
 def run_screen(summary: Mapping[str, Any], folder: str = "") -> RenderableType:
@@ -94,11 +96,11 @@ def _carbon(carbon: Mapping[str, Any], estimated: bool) -> Text:
     return Text(words + (" (fallback)" if carbon["fallback"] else ""))
 
 
-def repeats_screen(told: Mapping[str, Any]) -> RenderableType:
-    """Several runs: one row each, then mean and confidence interval."""
+def repeats_screen(told: Mapping[str, Any], saved: Sequence[str]) -> RenderableType:
+    """Several runs: one row each, then mean and confidence interval; ``saved`` are the folders of the recordings."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("run", "time", "energy", "mean", "CO2e", "exit code"):
-        table.add_column(name, justify="right")
+    for name in ("run", "time", "energy", "mean", "CO2e", "exit"):
+        table.add_column(name, justify="right", no_wrap=True)
     for number, run in enumerate(told["runs"], 1):
         mark = " est." if run["estimated"] else ""
         table.add_row(
@@ -110,8 +112,9 @@ def repeats_screen(told: Mapping[str, Any]) -> RenderableType:
     cells = [_interval(statistics[key], unit) if key in statistics else "–" for key, unit in units.items()]
     mark = ", est." if any(run["estimated"] for run in told["runs"]) else ""
     table.add_section()
-    table.add_row(f"mean ± 95 %{mark}", *cells, "", style="bold")
-    return table
+    table.add_row(f"mean{mark}", *cells, "", style="bold")
+    places = saved if len(saved) <= _PLACES else [saved[0], "…", saved[-1]]
+    return Group(table, Text(f"± is the 95 % confidence interval of the mean; saved: {', '.join(places)}"))
 
 
 def _interval(statistic: Mapping[str, Any], unit: str) -> str:

@@ -56,9 +56,7 @@ def read(path: Path, selection: Selection) -> Recording:
     out.problems += text.problems
     at = times.texts([row["timestamp"] for row in rows])
     if at.bad.all() or not at.wall:
-        raise FormatError(
-            file, "has no valid times (some versions of the tool wrote one character of each)"
-        )
+        raise FormatError(file, "has no valid times (some versions of the tool wrote one character of each)")
     if at.bad.any():
         out.counts["rows without a valid time"] += int(at.bad.sum())
     kept = [row for row, bad in zip(rows, at.bad, strict=True) if not bad]

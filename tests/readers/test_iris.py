@@ -1,7 +1,6 @@
 """Recorded runs of iris-gpubench, by their real times."""
 
 import json
-import time
 
 import pytest
 
@@ -19,13 +18,7 @@ start_datetime: '2024-09-04 14:27:24'
 """
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def write(path, rows, header=HEADER):

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -46,3 +47,13 @@ def podman(tmp_path_factory):
     service = running(tmp_path_factory.mktemp("podman"))
     yield service
     service.stop()
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    """Times without a zone are local ones: here is Greenwich."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

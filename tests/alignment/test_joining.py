@@ -29,13 +29,7 @@ TORCH, SMI = DATA / "chrome-pytorch.json", DATA / "nvidia_smi-two.csv"
 NS = 10**9
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 def trace(epoch_ns=None, **about):

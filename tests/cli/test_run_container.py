@@ -164,6 +164,23 @@ def test_cpu_time_is_the_containers(run):
     assert busy["max_rss_bytes"] > 0
 
 
+def test_gpu_time_is_that_of_the_processes_in_the_container(podman, start, tmp_path):
+    fake = FakeNvml(tmp_path, [Wave(200)])
+    options = ["--scope", "process", "--format", "json"]
+    script = "sleep 60 & echo ready; wait"
+    process = start(script, *options, environment={**fake.environment(), **podman.environment})
+    assert process.stdout.readline() == "ready\n"
+    (name,) = podman.containers()
+    *_, child = podman("top", name, "hpid").split()  # not the container's first process, but one that it started
+    fake.write(quirks=[f"process 0 {child} 60", "process 0 999999 20"])
+    time.sleep(2.5)  # the sampler asks every second
+    podman("kill", name)
+    summary = json.loads(process.communicate(timeout=60)[1].splitlines()[-1])
+    assert process.returncode == 137
+    (gpu,) = [device for device in summary["devices"] if device["kind"] == "gpu"]
+    assert gpu["share"] == 0.75  # 60 of 60 + 20
+
+
 def test_images_are_listed(podman):
     command = [sys.executable, "-m", "wattribute", "images"]
     told = subprocess.run(command, env=podman.environment, capture_output=True, text=True, check=True).stdout

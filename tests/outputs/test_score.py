@@ -1,5 +1,6 @@
 """A program's own score out of the files it writes."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ from wattribute.outputs.score import Sought
 def test_a_score(tmp_path, name, text, key, value):
     if "y" in name:
         pytest.importorskip("yaml", reason="the docker extra is not installed")
-    (tmp_path / name).write_text(text)
     sought = Sought.of(f"{tmp_path / name}:{key}")
+    (tmp_path / name).write_text(text)
     assert sought.read(sought.path) == value
 
 
@@ -43,6 +44,17 @@ def test_no_score_says_why(tmp_path, name, text, error, said):
         (tmp_path / name).write_text(text)
     with pytest.raises(error, match=said):
         Sought.of(f"{name}:time").read(tmp_path / name)
+
+
+def test_a_file_from_before_the_run_is_no_score(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"time": 1}')
+    os.utime(path, (1, 1))
+    sought = Sought.of(f"{path}:time")
+    with pytest.raises(NoDataError, match="older than the run"):
+        sought.read(path)
+    path.write_text('{"time": 2}')
+    assert sought.read(path) == 2
 
 
 def test_yaml_makes_no_objects(tmp_path):

@@ -1,7 +1,6 @@
 """Every sample goes through the same four checks, every reader leaves the others' files alone."""
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,7 @@ from wattribute.plugins import readers
 named = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 
 
-@pytest.fixture(autouse=True)
-def utc(monkeypatch):
-    """Times without a zone are local ones."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+pytestmark = pytest.mark.usefixtures("utc")
 
 
 @named

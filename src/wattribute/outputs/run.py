@@ -143,6 +143,7 @@ def _collected(boxed: Boxed | None, sought: Sought | None, folder: Path, trouble
         except WattributeError as error:
             trouble.append(str(error))
     if boxed is not None:
+        boxed.remove()
         trouble += boxed.trouble
     return more
 

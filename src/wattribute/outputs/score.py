@@ -23,6 +23,7 @@ class Sought:
 
     path: Path
     key: str
+    before_ns: int | None = None  # when a file of this machine was last written before the run
 
     @classmethod
     def of(cls, text: str) -> Sought:
@@ -33,12 +34,15 @@ class Sought:
         path = Path(name)
         if path.suffix.lower() not in ENDINGS:
             raise OptionError.unknown("kind of score file", path.suffix or name, ENDINGS)
-        return cls(path, key)
+        return cls(path, key, path.stat().st_mtime_ns if path.is_file() else None)
 
     def read(self, path: Path) -> float | str:
         """The score in a file; raises when it is not there."""
         try:
-            if path.stat().st_size > LARGEST:
+            about = path.stat()
+            if path == self.path and about.st_mtime_ns == self.before_ns:
+                raise NoDataError(f"no score: {path} is older than the run, which did not write it")
+            if about.st_size > LARGEST:
                 raise FormatError(path, "too large for a file of scores")
             text = path.read_text(encoding="utf-8-sig")
         except OSError as error:

@@ -55,6 +55,8 @@ class Container:
 
 def prepare(spec: Container, log: Path) -> Boxed:
     """Find the daemon and the image; raises before anything runs. ``log`` is where its output will be kept."""
+    if not spec.image:
+        raise OptionError("--image without a name; wattribute images lists what is here")
     if spec.results and not spec.results.startswith("/"):
         raise OptionError(f"--results {spec.results}: name the container's folder from its root, as /results")
     daemon = daemons.connect()
@@ -138,13 +140,18 @@ class Boxed:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.remove()
+        self._daemon.close()
+
+    def remove(self) -> None:
+        """Remove it, running or not, unless it is to be kept."""
+        container, self._container = self._container, None
+        if container is None or self.spec.keep:
+            return
         try:
-            if self._container is not None and not self.spec.keep:
-                self._container.remove(force=True, v=True)
+            container.remove(force=True, v=True)
         except Exception as error:  # it must not hide how the container ended
-            self.trouble.append(f"container {self._container.name} could not be removed: {daemons.told(error)}")
-        finally:
-            self._daemon.close()
+            self.trouble.append(f"container {container.name} could not be removed: {daemons.told(error)}")
 
     # ----------------------------------------------------------------------------------------------------- running
 

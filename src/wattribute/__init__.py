@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .errors import WattributeError
     from .integrations.jupyter import load_ipython_extension
     from .model import Attribution, Recording
+    from .outputs.experiment import experiment
     from .outputs.monitor import monitor
     from .outputs.profile import functions
     from .outputs.run import run
@@ -51,6 +52,7 @@ _HOME = {
     "connect": "engines.arkouda",
     "describe": "views.description",
     "emissions": "carbon",
+    "experiment": "outputs.experiment",
     "functions": "outputs.profile",
     "images": "recorders.daemon",
     "read": "alignment.joining",
@@ -81,6 +83,7 @@ __all__ = [
     "connect",
     "describe",
     "emissions",
+    "experiment",
     "functions",
     "images",
     "load",

@@ -133,3 +133,9 @@ def test_in_python_observers_get_every_status(tmp_path):
     assert done.folder is None
     (trouble,) = done.trouble  # told once, and the others went on
     assert "RuntimeError" in trouble
+
+
+def test_however_short_it_was_its_end_is_told(tmp_path):
+    done = wattribute.monitor(meters=["model"], duration_s=0.4)  # less than the second between two statuses
+    assert done.last["energy_j"] > 0
+    assert 0.3 < done.last["elapsed_s"] < 5

@@ -4,53 +4,16 @@ import csv
 from datetime import datetime, timedelta
 
 CODECARBON = [
-    "timestamp",
-    "project_name",
-    "run_id",
-    "duration",
-    "emissions",
-    "emissions_rate",
-    "cpu_power",
-    "gpu_power",
-    "ram_power",
-    "cpu_energy",
-    "gpu_energy",
-    "ram_energy",
-    "energy_consumed",
-    "country_name",
-    "country_iso_code",
-    "region",
-    "cloud_provider",
-    "cloud_region",
-    "os",
-    "python_version",
-    "codecarbon_version",
-    "cpu_count",
-    "cpu_model",
-    "gpu_count",
-    "gpu_model",
-    "longitude",
-    "latitude",
-    "ram_total_size",
-    "tracking_mode",
-    "on_cloud",
+    "timestamp", "project_name", "run_id", "duration", "emissions", "emissions_rate", "cpu_power", "gpu_power",
+    "ram_power", "cpu_energy", "gpu_energy", "ram_energy", "energy_consumed", "country_name", "country_iso_code",
+    "region", "cloud_provider", "cloud_region", "os", "python_version", "codecarbon_version", "cpu_count",
+    "cpu_model", "gpu_count", "gpu_model", "longitude", "latitude", "ram_total_size", "tracking_mode", "on_cloud",
     "pue",
-]
+]  # fmt: skip
 ECO2AI = [
-    "id",
-    "project_name",
-    "experiment_description",
-    "epoch",
-    "start_time",
-    "duration(s)",
-    "power_consumption(kWh)",
-    "CO2_emissions(kg)",
-    "CPU_name",
-    "GPU_name",
-    "OS",
-    "region/country",
-    "cost",
-]
+    "id", "project_name", "experiment_description", "epoch", "start_time", "duration(s)", "power_consumption(kWh)",
+    "CO2_emissions(kg)", "CPU_name", "GPU_name", "OS", "region/country", "cost",
+]  # fmt: skip
 BEGIN = datetime(2024, 5, 1, 12, 0, 0)
 
 

@@ -146,8 +146,8 @@ def test_a_terminal_is_drawn_resized_and_given_back(terminal):
 
 
 def test_ctrl_c_ends_it_in_order(terminal):
-    window = terminal(80, 24)
-    window.until("420 W measured")
+    window = terminal(80, 24, "--web")
+    assert "q quits · http://127.0.0.1:" in window.until("420 W measured")
     window.tell("send-keys", "-t", "x", "C-c")
     text = window.until("ended 0")
     assert "Traceback" not in text

@@ -10,13 +10,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 from typer.core import TyperCommand
 
 from ..errors import OptionError
 from .pushing import with_push
+
+if TYPE_CHECKING:
+    from ..views.page.live import LivePage
 
 # Typer reads these at run time, on Python 3.10 too
 MaybePath = Optional[Path]  # noqa: UP045
@@ -57,8 +60,9 @@ def command(
 
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(_ended_by_signals())
-        observers = [] if web is None else [stack.enter_context(_page(web))]
-        observers.append(_shown(stack, stop, format))
+        page = None if web is None else stack.enter_context(_page(web))
+        observers: list[Callable[[dict[str, Any]], None]] = [] if page is None else [page.session]
+        observers.append(_shown(stack, stop, format, "" if page is None else page.url))
         done = monitor(
             record, meters=[name for given in meters for name in given.split(",") if name], interval_s=interval,
             duration_s=duration, zone=zone, intensity=intensity, observers=observers,
@@ -87,12 +91,15 @@ def _ended_by_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _shown(stack: contextlib.ExitStack, stop: threading.Event, format: str) -> Callable[[dict[str, Any]], None]:
-    """The observer for people: a screen on a terminal, else lines."""
+def _shown(
+    stack: contextlib.ExitStack, stop: threading.Event, format: str, url: str
+) -> Callable[[dict[str, Any]], None]:
+    """The observer for people: a screen on a terminal (which hides what was printed before: the page's address), else
+    lines."""
     from ..views.console_monitor import Screen, line
 
     if format == "table" and sys.stdout.isatty():
-        screen = stack.enter_context(Screen(stop))
+        screen = stack.enter_context(Screen(stop, url))
         before = signal.signal(signal.SIGWINCH, lambda *_: screen.refresh())
         stack.callback(signal.signal, signal.SIGWINCH, before)
         return screen
@@ -107,14 +114,13 @@ def _shown(stack: contextlib.ExitStack, stop: threading.Event, format: str) -> C
     return write
 
 
-@contextlib.contextmanager
-def _page(address: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """The observer for browsers, served while it lasts."""
+def _page(address: str) -> LivePage:
+    """The page for browsers, served until it is closed."""
     from ..views.page.live import serve
 
     host, _, port = address.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise OptionError(f"--web {address}: give an address and a port, e.g. 127.0.0.1:8080, or nothing")
-    with serve(host or "127.0.0.1", int(port)) as page:
-        print(page.url, file=sys.stderr, flush=True)
-        yield page.session
+    page = serve(host or "127.0.0.1", int(port))
+    print(page.url, file=sys.stderr, flush=True)
+    return page

@@ -29,9 +29,16 @@ def command(
     value: Annotated[Word, typer.Option(help="heatmap, distribution: energy or power.")] = None,
     colour: Annotated[Word, typer.Option(help="timeline, node: by kind (of work), energy or power.")] = None,
     zone: Annotated[Word, typer.Option(help="carbon: where the electricity came from (see zones).")] = None,
+    by: Annotated[list[str], typer.Option(help="history, histogram: labels that tell groups apart, or place.")] = [],  # noqa: B006
     scale: Annotated[float, typer.Option(min=0.1, max=10, help="Pixels per point of a .png.")] = 2.0,
 ) -> None:
     from ..views import plot
 
-    looks = {"theme": theme, "top": top, "value": value, "colour": colour}
-    plot.write(kind, paths, output, looks=looks, zone=zone, scale=scale, **selection)
+    labels = [key for given in by for key in given.split(",") if key] or None
+    looks = {"by": labels, "theme": theme, "top": top, "value": value, "colour": colour}
+    sources: list[Any] = [*paths]
+    if kind in plot.OF_EXPERIMENTS:
+        from ..outputs.experiment import experiment
+
+        sources, zone = [experiment(paths, zone=zone)], None
+    plot.write(kind, sources, output, looks=looks, zone=zone, scale=scale, **selection)

@@ -175,6 +175,8 @@ class Sampler:
                 if "end" in message:
                     for plan in self._plans:
                         self._read(plan)
+                    if self._live_ns:
+                        self._tell(self._clock())  # how it ended
                     return int(message.get("until", message["end"]))
             now = self._clock()
             for plan in self._plans if now >= due else ():
@@ -193,8 +195,7 @@ class Sampler:
             self._flush_at = now + FLUSH_NS
         if self._live_ns and now >= self._live_at:
             self._live_at = now + self._live_ns
-            self._settle()
-            self._control.tell({"live": self._status(), "at": now, "problems": self._problems})
+            self._tell(now)
         if self._watch and self._pid and now >= self._share_at:
             self._share_at = now + SECOND
             for plan in self._plans:
@@ -219,6 +220,10 @@ class Sampler:
             plan.take(readings, at)
             self._journal.readings(plan.number, readings)
         self._held.clear()
+
+    def _tell(self, now: int) -> None:
+        self._settle()
+        self._control.tell({"live": self._status(), "at": now, "problems": self._problems})
 
     def _read(self, plan: Plan) -> None:
         self._hold(plan)

@@ -101,7 +101,7 @@ def _memory(row: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------------------------------------------------- the screen
 
 
-def monitor_screen(status: Mapping[str, Any], history: History, console: Console) -> RenderableType:
+def monitor_screen(status: Mapping[str, Any], history: History, console: Console, foot: str = "") -> RenderableType:
     """The screen for a console of any size; ``history`` has the power of every device and, under "", of all."""
     width, height = console.size
     blocks = _PLAIN_BLOCKS if console.options.ascii_only else _BLOCKS
@@ -116,7 +116,7 @@ def monitor_screen(status: Mapping[str, Any], history: History, console: Console
         parts += _curve(history[""], width, blocks, colour)
         room -= _CURVE_ROWS + 2
     parts += _fitting(body, room)
-    keys = Text("q quits", style="dim")
+    keys = Text(" · ".join(filter(None, ("q quits", foot))), style="dim", no_wrap=True, overflow="ellipsis")
     return Group(*parts, *notes, keys)
 
 
@@ -255,10 +255,10 @@ def _curve(values: Sequence[float], width: int, blocks: str, colour: str) -> lis
 
 
 class Screen:
-    """An observer that draws; a context manager. ``stop`` is set when the user presses q."""
+    """An observer that draws; a context manager. ``stop`` is set when the user presses q, ``foot`` is a last line."""
 
-    def __init__(self, stop: threading.Event, console: Console | None = None) -> None:
-        self._stop = stop
+    def __init__(self, stop: threading.Event, foot: str = "", console: Console | None = None) -> None:
+        self._stop, self._foot = stop, foot
         self._console = console or Console(highlight=False)
         self._status: Mapping[str, Any] | None = None
         self._history: dict[str, deque[float]] = {"": deque(maxlen=KEPT)}
@@ -291,7 +291,7 @@ class Screen:
     def _draw(self) -> RenderableType:
         if self._status is None:
             return Text("waking the sensors …", style="dim")
-        return monitor_screen(self._status, self._history, self._console)
+        return monitor_screen(self._status, self._history, self._console, self._foot)
 
 
 @contextlib.contextmanager

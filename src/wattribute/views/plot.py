@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import NoDataError, OptionError
 from . import charts
+from .charts.history import histogram, history
 from .charts.of_paths import callgraph, dot, flame, icicle, sunburst
 from .charts.of_rows import books, distribution, heatmap, runs
 from .charts.of_time import bare_power, carbon, memory, node, panels, power, timeline
@@ -25,20 +26,21 @@ if TYPE_CHECKING:
     from ..model import Attribution, Recording
 
 __all__ = [
-    "KINDS", "books", "callgraph", "carbon", "distribution", "dot", "draw", "flame", "heatmap", "icicle", "memory",
-    "node", "panels", "power", "runs", "save", "sunburst", "timeline", "write",
+    "KINDS", "books", "callgraph", "carbon", "distribution", "dot", "draw", "flame", "heatmap", "histogram", "history",
+    "icicle", "memory", "node", "panels", "power", "runs", "save", "sunburst", "timeline", "write",
 ]  # fmt: skip
 
 _DRAWN: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
-        power, timeline, node, flame, icicle, sunburst, heatmap, distribution, callgraph, panels, memory, runs, carbon,
-        books,
+        power, timeline, node, flame, icicle, sunburst, heatmap, distribution, callgraph, panels, memory, runs, history,
+        histogram, carbon, books,
     )
 }  # fmt: skip
 KINDS = charts.KINDS
 _BY = {"heatmap": ("process", "frame"), "books": ("device", "frame", "paradigm", "role")}
 _PATHS = ("flame", "icicle", "sunburst", "callgraph")
+OF_EXPERIMENTS = ("history", "histogram")  # their source is an Experiment (``wattribute.experiment``)
 _SIGNALS = ("panels", "memory")
 
 
@@ -54,6 +56,10 @@ def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = No
     wrong = sorted(set(looks) - set(inspect.signature(function).parameters))
     if wrong:
         raise OptionError(f"a chart of {kind} has no {wrong[0]}")
+    if kind in OF_EXPERIMENTS:
+        if len(sources) != 1 or selection:
+            raise OptionError(f"a chart of {kind} shows one experiment as a whole; choose with --by and --zone")
+        return function(sources[0], **looks)
     if kind == "runs":
         from ..carbon import emissions
 

@@ -23,6 +23,8 @@ KINDS: dict[str, str] = {
     "panels": "utilisation, power, temperature, memory, clocks of a run",
     "memory": "memory of devices and processes over time",
     "runs": "energy against time of many runs",
+    "history": "time, energy and emissions of an experiment's runs against time",
+    "histogram": "the same as histograms per label: mean, median, quartiles",
     "carbon": "emissions and intensity over time",
     "books": "measured = attributed + idle, per device",
 }

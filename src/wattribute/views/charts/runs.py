@@ -135,12 +135,15 @@ def spread(runs: Sequence[Run], theme: Theme) -> list[Any]:
     parts = []
     for at in range(0, len(shown), _ABREAST):
         line = [(title, unit, np.array(values)) for title, unit, values in shown[at : at + _ABREAST]]
-        parts.append(alt.hconcat(*(_histogram(*one, theme) for one in line), spacing=36))
+        parts.append(alt.hconcat(*(histogram(*one, theme) for one in line), spacing=36))
         parts.append(alt.hconcat(*(_sequence(unit, data, theme) for _, unit, data in line), spacing=36))
     return parts
 
 
-def _histogram(title: str, unit: str, data: npt.NDArray[np.float64], theme: Theme) -> Any:
+def histogram(
+    title: str, unit: str, data: npt.NDArray[np.float64], theme: Theme, wide: int = 248, colour: str = ""
+) -> Any:
+    """How often which values: with mean (dashed), median (solid) and quartiles (dotted)."""
     alt = altair()
     number, edges = np.histogram(data, bins=min(20, max(5, round(len(data) ** 0.5) + 2)))
     rows: Rows = [
@@ -155,8 +158,9 @@ def _histogram(title: str, unit: str, data: npt.NDArray[np.float64], theme: Them
     ]
     x = {"scale": alt.Scale(zero=False, nice=False, domain=[float(edges[0]), float(edges[-1])]),
          "axis": alt.Axis(title=None, labelExpr=quantity(unit), tickCount=3, grid=False)}  # fmt: skip
-    bars = layer(rows, width=248, height=90).mark_rect(color=theme.series[0], opacity=0.75).encode(
-        x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("runs:Q", axis=alt.Axis(title="runs", tickCount=3)), y2="zero:Q",
+    bars = layer(rows, width=wide, height=90).mark_rect(color=colour or theme.series[0], opacity=0.75).encode(
+        x=alt.X("start:Q", **x), x2="end:Q", y2="zero:Q",
+        y=alt.Y("runs:Q", axis=alt.Axis(title="runs", tickCount=3, tickMinStep=1, minExtent=24)),
         tooltip=hover(rows, range=title, runs="runs"),
     )  # fmt: skip
     low, middle, high = (float(q) for q in np.quantile(data, (0.25, 0.5, 0.75)))
@@ -165,11 +169,15 @@ def _histogram(title: str, unit: str, data: npt.NDArray[np.float64], theme: Them
         layer([{"at": at}]).mark_rule(color=theme.text, strokeDash=dash).encode(x=alt.X("at:Q", **x))
         for at, dash in marks
     ]
-    said = f"{title}: mean {si(float(data.mean()), unit)}, median {si(middle, unit)}"
-    words = layer([{"text": said}]).mark_text(align="left", baseline="bottom", dy=-4, fontWeight=600).encode(
-        x=alt.value(0), y=alt.value(0), text="text:N"
-    )  # fmt: skip
-    return alt.layer(bars, *rules, words)
+    said = f"mean {si(float(data.mean()), unit)}, median {si(middle, unit)}"
+    lines = [(f"{title}: {said}", -4)] if wide >= 248 else [(title, -18), (said, -4)]
+    words = [
+        layer([{"text": text}])
+        .mark_text(align="left", baseline="bottom", dy=dy, fontWeight=600 if text.startswith(title) else 400)
+        .encode(x=alt.value(0), y=alt.value(0), text="text:N")
+        for text, dy in lines
+    ]
+    return alt.layer(bars, *rules, *words)
 
 
 def _sequence(unit: str, data: npt.NDArray[np.float64], theme: Theme) -> Any:

@@ -77,7 +77,7 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((host, port), _Handler)
         except OSError as error:
-            raise OutputError(f"cannot serve on {host} port {port}: {error.strerror}; try another --port") from error
+            raise OutputError(f"cannot serve on {host} port {port}: {error.strerror}; try another port") from error
         self.names = {host, "127.0.0.1", "localhost"}
         self.outside = host not in ("127.0.0.1", "localhost")
         if self.outside:

@@ -8,6 +8,8 @@ other engines. The client has to be that of the server's release; the one on PyP
 
 from __future__ import annotations
 
+import contextlib
+import io
 import socket
 import warnings
 from collections.abc import Sequence
@@ -150,7 +152,10 @@ def connect(server: str = "localhost", port: int = _PORT) -> Server:
 
 def _client() -> Any:
     try:
-        import arkouda
+        # it greets on stdout and warns of its own imports, which is nothing to us
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import arkouda
     except ImportError as error:
         raise ClusterError(f"the Arkouda client is not installed; {_RELEASE}") from error
     if not hasattr(arkouda, "searchsorted"):

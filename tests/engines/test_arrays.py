@@ -118,13 +118,20 @@ def test_nobody_listens(monkeypatch):
         wattribute.connect("127.0.0.1", closed_port())
 
 
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70_000), ("x" * 70, 5555)])
+def test_no_such_address(monkeypatch, host, port):
+    monkeypatch.setitem(sys.modules, "arkouda", Client())
+    with pytest.raises(ClusterError, match="no Arkouda server at"):
+        wattribute.connect(host, port)
+
+
 def test_something_else_listens(monkeypatch):
     monkeypatch.setitem(sys.modules, "arkouda", Client())
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(ClusterError, match=r"\(frame too large\)$"):
         wattribute.connect("127.0.0.1", other.getsockname()[1])
 
 
-@pytest.mark.parametrize(("client", "reason"), [(None, "is not installed"), (object(), "is too old")])
+@pytest.mark.parametrize(("client", "reason"), [(None, r"cannot be imported \(.*\)"), (object(), "is too old")])
 def test_no_client_that_fits(monkeypatch, client, reason):
     monkeypatch.setitem(sys.modules, "arkouda", client)
     with pytest.raises(ClusterError, match=f"client .*{reason}; install the one of the server's release: pip install"):

@@ -8,6 +8,8 @@ other engines. The client has to be that of the server's release; the one on PyP
 
 from __future__ import annotations
 
+import contextlib
+import io
 import socket
 import warnings
 from collections.abc import Sequence
@@ -21,7 +23,7 @@ from ..archive import ArchivedSpans
 from ..attribution.clip import Clipped
 from ..attribution.join import DeviceCurves, Part, Plan, Solved, asked, books, curves, masks, users
 from ..attribution.rows import write_rows
-from ..errors import ClusterError, OptionError
+from ..errors import ClusterError, OptionError, WattributeError
 from ..model import Curve, Problem, Recording, Spans
 from ..model.select import SelectedSpans
 from . import arrays
@@ -132,8 +134,8 @@ def connect(server: str = "localhost", port: int = _PORT) -> Server:
     address = f"{server}:{port}"
     try:
         socket.create_connection((server, port), _REACH_S).close()
-    except OSError as error:
-        why = error.strerror or error
+    except (OSError, OverflowError, UnicodeError) as error:  # the latter: a port or a name that cannot be
+        why = getattr(error, "strerror", None) or error
         raise ClusterError(f"no Arkouda server at {address} ({why}); start arkouda_server there") from error
     with warnings.catch_warnings():  # of differing versions, which get a line of their own
         warnings.simplefilter("error", RuntimeWarning)
@@ -150,9 +152,12 @@ def connect(server: str = "localhost", port: int = _PORT) -> Server:
 
 def _client() -> Any:
     try:
-        import arkouda
+        # it greets on stdout and warns of its own imports, which is nothing to us
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import arkouda
     except ImportError as error:
-        raise ClusterError(f"the Arkouda client is not installed; {_RELEASE}") from error
+        raise ClusterError(f"the Arkouda client cannot be imported ({error}); {_RELEASE}") from error
     if not hasattr(arkouda, "searchsorted"):
         raise ClusterError(f"the Arkouda client here is too old; {_RELEASE}")
     return arkouda
@@ -179,9 +184,9 @@ def run(work: Work) -> Done:
     for group in work.groups:
         try:
             solved.append(_solve(work, group, server.verbs))
+        except WattributeError:  # some of ours are RuntimeErrors as well
+            raise
         except (ConnectionError, RuntimeError) as error:
-            if isinstance(error, ClusterError):
-                raise
             _current = None
             line = (str(error).splitlines() or [type(error).__name__])[0]
             lost = f"the Arkouda server {server.address} failed or was lost ({line})"

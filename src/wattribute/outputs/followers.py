@@ -19,8 +19,12 @@ class Following(Protocol):
         """Start, before there is a journal in the folder."""
         ...
 
+    def end(self) -> None:
+        """The journal was closed: come to an end."""
+        ...
+
     def finish(self) -> list[str]:
-        """End, after the journal was closed; what went wrong, a line each."""
+        """Wait for the end; what went wrong, a line each."""
         ...
 
 
@@ -34,5 +38,7 @@ def followed(followers: Sequence[Following], folder: Path, told: list[str]) -> I
             begun.append(follower)
         yield
     finally:
+        for follower in begun:
+            follower.end()
         for follower in begun:
             told += follower.finish()

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wattribute.model import Clock, Device, Signal
+from wattribute.outputs.timeseries import follow
 from wattribute.outputs.timeseries.follow import Follower
 from wattribute.outputs.timeseries.running import Integral, Slope, Total, Value
 from wattribute.outputs.timeseries.series import last_of_each, series, slopes
@@ -183,3 +184,17 @@ def test_a_run_too_short_to_settle_is_told_at_its_end(tmp_path):
     assert follower.poll() == []
     assert {each.metric.name for each in follower.poll(last=True)} >= {"energy", "power"}
     follower.close()
+
+
+def test_a_journal_of_nobody_else_gives_its_room_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(follow, "FORGET_BYTES", 4096)
+    path = tmp_path / "journal"
+    follower = Follower(path, forget=True)
+    before = []
+    write(path, seconds=4, flushed=lambda: before.append(follower.poll()))
+    assert follower.poll(last=True)
+    follower.close()
+    told = path.stat()
+    assert told.st_size > 20_000
+    assert told.st_blocks * 512 <= 16_384  # the rest is a hole
+    assert sum(len(each) for batch in before for each in batch) > 400

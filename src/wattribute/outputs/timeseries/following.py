@@ -99,13 +99,14 @@ class Push(_Follower):
         self.target, self._headers, self._spool = target, headers, spool
         self.report: dict[str, Any] = {}
 
-    def begin(self, folder: Path) -> None:
+    def begin(self, folder: Path, forget: bool = False) -> None:
         from .spool import place
 
         self._process = _Process(
             "pusher",
             {
                 "journal": str((folder / NAME).absolute()),
+                "forget": forget,
                 "target": asdict(self.target),
                 "headers": dict(self._headers),
                 "spool": str(place(self.target, self._spool)),
@@ -144,9 +145,10 @@ class Serve(_Follower):
         host, port = self._listening.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
-    def begin(self, folder: Path) -> None:
+    def begin(self, folder: Path, forget: bool = False) -> None:
         handle = self._listening.fileno()
-        self._process = _Process("endpoint", {"journal": str((folder / NAME).absolute()), "socket": handle}, [handle])
+        order = {"journal": str((folder / NAME).absolute()), "forget": forget, "socket": handle}
+        self._process = _Process("endpoint", order, [handle])
 
 
 def _listen(address: str) -> socket.socket:

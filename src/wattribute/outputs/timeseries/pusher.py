@@ -130,7 +130,7 @@ class Pusher:
 
 def main(order: dict[str, Any]) -> None:
     """What the process does until its master says "end", or is gone."""
-    follower = Follower(Path(order["journal"]))
+    follower = Follower(Path(order["journal"]), order["forget"])
     client = Client(Target(**order["target"]), order["headers"], timeout_s=5.0)
     pusher = Pusher(follower, client, Spool(Path(order["spool"])))
     while not _told(POLL_S):

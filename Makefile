@@ -20,6 +20,7 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python tools/make_cli_reference.py
+	$(BIN)/python tools/make_dashboards.py
 
 test: $(if $(filter true,$(CI)),system) check
 	$(BIN)/python -m pytest -m "not realtime" --reruns 2  # programs are run for real: a busy machine may stall one

@@ -93,6 +93,7 @@ def measure(kind: str, channels: int, rate: int, seconds: float, folder: Path) -
         push.begin(folder)
         written = write(folder, channels, rate, seconds)
         end = time.monotonic()
+        push.end()
         words = push.finish()
         late_s = time.monotonic() - end
         stored = sum(len(rows) for _, rows in server.rows()) if real else server.lines

@@ -63,7 +63,7 @@ def monitor(
     stop = stop or threading.Event()
     audience = _Audience(observers)
     with _folder(output, bool(followers)) as folder:
-        with followed(followers, folder or Path(), audience.trouble):
+        with followed(followers, folder or Path(), audience.trouble, forget=output is None):
             sampling = _sampled(folder, meters, interval_s, duration_s, zone, intensity, audience, stop)
         if output is not None and folder is not None:
             return _kept(sampling, folder, audience, zone, intensity)

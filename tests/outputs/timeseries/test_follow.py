@@ -1,15 +1,15 @@
 """A journal followed while it grows gives the points of the finished recording, however it is cut."""
 
-import os
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from wattribute.model import Clock, Device, Signal
+from wattribute.outputs.timeseries import follow
 from wattribute.outputs.timeseries.follow import Follower
 from wattribute.outputs.timeseries.running import Integral, Slope, Total, Value
 from wattribute.outputs.timeseries.series import last_of_each, series, slopes
@@ -151,11 +151,20 @@ def test_what_is_followed_is_what_the_recording_tells(tmp_path):
         assert [v for _, v in live[key]] == pytest.approx([v for _, v in points], rel=1e-12)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(a journal's bytes, what its recording tells)"""
+    path = tmp_path_factory.mktemp("whole") / "journal"
+    write(path, seconds=2)
+    recording = build.build(path.read_bytes(), path)
+    return path.read_bytes(), told(series(recording, recording.clock.epoch_ns))
+
+
+@settings(max_examples=20)
 @given(st.lists(st.integers(1, 40_000), max_size=8))
-def test_a_journal_cut_anywhere_gives_the_same(tmp_path_factory, cuts):
-    folder = tmp_path_factory.mktemp("cut")
-    write(folder / "whole", seconds=2)
-    data, path = (folder / "whole").read_bytes(), folder / "journal"
+def test_a_journal_cut_anywhere_gives_the_same(whole, tmp_path_factory, cuts):
+    data, wanted = whole
+    path = tmp_path_factory.mktemp("cut") / "journal"
     follower, parts, at = Follower(path), [], 0
     with path.open("wb", buffering=0) as file:
         for cut in sorted({min(cut, len(data)) for cut in cuts} | {len(data)}):
@@ -163,12 +172,10 @@ def test_a_journal_cut_anywhere_gives_the_same(tmp_path_factory, cuts):
             parts += follower.poll(last=cut == len(data))
             at = cut
     follower.close()
-    recording = build.build(data, path)
-    whole = told(series(recording, recording.clock.epoch_ns))
     live = told(parts)
-    assert live.keys() == whole.keys()
-    assert all(len(live[key]) == len(points) for key, points in whole.items())
-    os.unlink(folder / "whole")
+    assert live.keys() == wanted.keys()
+    for key, points in wanted.items():
+        assert live[key] == [(at, pytest.approx(value, rel=1e-12)) for at, value in points]
 
 
 def test_a_run_too_short_to_settle_is_told_at_its_end(tmp_path):
@@ -177,3 +184,17 @@ def test_a_run_too_short_to_settle_is_told_at_its_end(tmp_path):
     assert follower.poll() == []
     assert {each.metric.name for each in follower.poll(last=True)} >= {"energy", "power"}
     follower.close()
+
+
+def test_a_journal_of_nobody_else_gives_its_room_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(follow, "FORGET_BYTES", 4096)
+    path = tmp_path / "journal"
+    follower = Follower(path, forget=True)
+    before = []
+    write(path, seconds=4, flushed=lambda: before.append(follower.poll()))
+    assert follower.poll(last=True)
+    follower.close()
+    told = path.stat()
+    assert told.st_size > 20_000
+    assert told.st_blocks * 512 <= 16_384  # the rest is a hole
+    assert sum(len(each) for batch in before for each in batch) > 400

@@ -140,6 +140,19 @@ def test_patience_at_the_end_is_short(world):
     assert len(list(folder.glob("*/0*"))) == 2
 
 
+def test_a_run_does_not_wait_for_a_long_spool(world):
+    pusher, server, wait, folder = world
+    earlier = Spool(folder)
+    for number in range(100):
+        earlier.put(Request("/write", "text/plain", gzip.compress(b"x y=%d 1" % number), 1))
+    earlier.close()
+    pusher = Pusher(Journal(), server, Spool(folder), pusher._clock, wait)
+    server.post = lambda request: (wait(0.5), Server.post(server, request))
+    report = pusher.finish()
+    assert server.got == list(range(21))  # half a second each, for ten seconds
+    assert (report["kept"], report["why"]) == (80, "there was no time to send all")
+
+
 # ------------------------------------------------------------------------------------------------------- the spool
 
 REQUEST = Request("/write?precision=ms", "text/plain", b"\x00body\nwith lines\n", 7)

@@ -92,7 +92,8 @@ class Client:
             raise SendError(f"its certificate is not trusted ({error.verify_message})") from error
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise SendError(_plain(str(error)) or type(error).__name__, again=True, lost=True) from error
+            said = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+            raise SendError(_plain(said), again=True, lost=True) from error
         if answer.will_close or not answer.isclosed():
             self.close()
         wait = answer.headers.get("Retry-After", "")

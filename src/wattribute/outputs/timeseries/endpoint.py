@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def main(order: dict[str, Any]) -> None:
     """What the process does until its master closes our standard input."""
-    follower = Follower(Path(order["journal"]))
+    follower = Follower(Path(order["journal"]), order["forget"])
     endpoint = Endpoint(socket.socket(fileno=order["socket"]), follower)
     threading.Thread(target=endpoint.serve_forever, daemon=True).start()
     while not select.select([0], [], [], POLL_S)[0]:

@@ -8,6 +8,7 @@ once. Points are those of ``series`` for the finished recording: the same times,
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +21,7 @@ from .running import Integral, Rule, Slope, Total, Value
 from .series import Ints, Series, Track, tracks
 
 CHUNK_BYTES = 8 << 20
+FORGET_BYTES = 4 << 20  # at a time
 SETTLED_S = 1.0  # readings before it is decided what is told …
 LONGEST_S = 5.0  # … or three periods of the slowest sensor, but no longer than this
 
@@ -35,10 +37,13 @@ class _Live:
 
 
 class Follower:
-    """Follows one journal from its beginning. ``poll`` gives what is new; ``behind`` says that there is more."""
+    """Follows one journal from its beginning. ``poll`` gives what is new; ``behind`` says that there is more.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    With ``forget`` the disk's room for what was read is given back: a monitor may run for weeks.
+    """
+
+    def __init__(self, path: Path, forget: bool = False) -> None:
+        self._path, self._forget, self._forgotten = path, forget, 0
         self._file: BinaryIO | None = None
         self._rest = b""
         self._early = bytearray()  # all that was read before it is settled what is told
@@ -46,10 +51,6 @@ class Follower:
         self._lives: list[_Live] | None = None
         self._types: list[np.dtype[Any]] = []
         self.behind = False
-
-    @property
-    def opened(self) -> bool:
-        return self._file is not None
 
     def poll(self, last: bool = False) -> list[Series]:
         """Points of what was written since the last time; with ``last`` also what was kept back."""
@@ -76,11 +77,15 @@ class Follower:
     def _read(self) -> bytes:
         if self._file is None:
             try:
-                self._file = self._path.open("rb", buffering=0)
+                self._file = self._path.open("r+b" if self._forget else "rb", buffering=0)
             except FileNotFoundError:
                 return b""
         data = self._file.read(CHUNK_BYTES)
         self.behind = len(data) == CHUNK_BYTES
+        done = self._file.tell()
+        if self._forget and done - self._forgotten >= FORGET_BYTES:
+            _give_back(self._file, done)
+            self._forgotten = done
         return data
 
     # --------------------------------------------------------------------------------------------- what is told
@@ -143,6 +148,16 @@ class Follower:
                 track = live.track
                 told.append(Series(track.metric, track.labels, *found, self._about["epoch_ns"]))
         return told
+
+
+def _give_back(file: BinaryIO, size: int) -> None:
+    """Make the first bytes of a file a hole; where the system cannot, they stay."""
+    import ctypes
+
+    keep_size, punch_hole = 1, 2
+    with suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        libc.fallocate(file.fileno(), keep_size | punch_hole, ctypes.c_int64(0), ctypes.c_int64(size))
 
 
 def _rule(signal: Signal, track: Track) -> Rule:

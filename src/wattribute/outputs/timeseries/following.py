@@ -5,6 +5,7 @@
     push = Push(target, headers)
     push.begin(folder)            # the journal may not be there yet
     …                             # the run
+    push.end()
     for line in push.finish(): …  # what went wrong, in words
 
 Both are :class:`~wattribute.outputs.followers.Following`. Light: a command waits for them.
@@ -58,44 +59,62 @@ class _Process:
             self._process.stdin.write(b"%8d" % len(told) + told)
             self._process.stdin.flush()
 
-    def end(self) -> bytes:
-        """Tell it that it is over; its last words."""
+    def end(self) -> None:
+        """Tell it that it is over."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(b"end")
+            self._process.stdin.flush()
+
+    def words(self) -> bytes:
+        """Its last ones, once it has ended."""
         try:
-            return self._process.communicate(b"end", WAIT_S)[0]
-        except (subprocess.TimeoutExpired, BrokenPipeError):
+            return self._process.communicate(timeout=WAIT_S)[0]
+        except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.communicate()[0]
 
 
-class Push:
+class _Follower:
+    """Begins in a class's own way; ends alike."""
+
+    _process: _Process | None = None
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.end()
+
+    def finish(self) -> list[str]:
+        process, self._process = self._process, None
+        return [] if process is None else self._words(process.words())
+
+    def _words(self, said: bytes) -> list[str]:
+        return []
+
+
+class Push(_Follower):
     """Sends a run's points to a server while it runs."""
 
     def __init__(self, target: Target, headers: Mapping[str, str], spool: Path | None = None) -> None:
         self.target, self._headers, self._spool = target, headers, spool
-        self._process: _Process | None = None
         self.report: dict[str, Any] = {}
 
-    def begin(self, folder: Path) -> None:
+    def begin(self, folder: Path, forget: bool = False) -> None:
         from .spool import place
 
         self._process = _Process(
             "pusher",
             {
                 "journal": str((folder / NAME).absolute()),
+                "forget": forget,
                 "target": asdict(self.target),
                 "headers": dict(self._headers),
                 "spool": str(place(self.target, self._spool)),
             },
         )
 
-    def finish(self) -> list[str]:
-        if self._process is None:
-            return []
-        said = self._process.end()
-        self.report, self._process = json.loads(said) if said else {}, None
-        return self._words()
-
-    def _words(self) -> list[str]:
+    def _words(self, said: bytes) -> list[str]:
+        self.report = json.loads(said) if said else {}
         name, report = self.target.name, self.report
         if not report:
             return [f"{name}: pushing ended early; send the recording with: wattribute export X.watt --to …"]
@@ -115,30 +134,21 @@ class Push:
         return lines
 
 
-class Serve:
+class Serve(_Follower):
     """Answers scrapers while something runs."""
 
     def __init__(self, address: str) -> None:
         self._listening = _listen(address)
-        self._process: _Process | None = None
 
     @property
     def url(self) -> str:
         host, port = self._listening.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
-    def begin(self, folder: Path) -> None:
+    def begin(self, folder: Path, forget: bool = False) -> None:
         handle = self._listening.fileno()
-        self._process = _Process("endpoint", {"journal": str((folder / NAME).absolute()), "socket": handle}, [handle])
-
-    def finish(self) -> list[str]:
-        if self._process is not None:
-            self._process.end()
-            self._process = None
-        return []
-
-    def close(self) -> None:
-        self._listening.close()
+        order = {"journal": str((folder / NAME).absolute()), "forget": forget, "socket": handle}
+        self._process = _Process("endpoint", order, [handle])
 
 
 def _listen(address: str) -> socket.socket:

@@ -26,7 +26,8 @@ from .target import Request, Target
 POLL_S = 0.5
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 RECENT_S, RECENT_BYTES = 30.0, 16 << 20
-END_S = 3.0  # of trying after the run's end
+END_S = 3.0  # of trying after the run's end …
+DRAIN_S = 10.0  # … and of sending, when it works
 
 
 class Pusher:
@@ -43,7 +44,7 @@ class Pusher:
         self._follower, self._client, self._spool = follower, client, spool
         self._clock, self._sleep = clock, sleep
         self._recent: deque[tuple[float, Request]] = deque()
-        self._next_s = 0.0
+        self._next_s, self._limit_s = 0.0, float("inf")
         self._pause_s = FIRST_PAUSE_S
         self._hopeless = False  # the same will fail again until somebody mends something
         self.sent = self.refused = self.lost = 0  # points
@@ -61,6 +62,7 @@ class Pusher:
     def finish(self) -> dict[str, Any]:
         """The last round, some patience, and the report."""
         self._client.timeout_s = min(self._client.timeout_s, END_S - 1)
+        self._limit_s = self._clock() + DRAIN_S
         self.round(last=True)
         end_s = self._clock() + END_S
         self._next_s, self._pause_s = 0.0, FIRST_PAUSE_S
@@ -89,6 +91,9 @@ class Pusher:
         if not len(self._spool) or self._clock() < self._next_s:
             return
         for path, request in self._spool.requests():
+            if self._clock() > self._limit_s:
+                self.why = self.why or "there was no time to send all"
+                return
             try:
                 self._post(request)
             except SendError as error:
@@ -130,7 +135,7 @@ class Pusher:
 
 def main(order: dict[str, Any]) -> None:
     """What the process does until its master says "end", or is gone."""
-    follower = Follower(Path(order["journal"]))
+    follower = Follower(Path(order["journal"]), order["forget"])
     client = Client(Target(**order["target"]), order["headers"], timeout_s=5.0)
     pusher = Pusher(follower, client, Spool(Path(order["spool"])))
     while not _told(POLL_S):

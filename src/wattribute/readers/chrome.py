@@ -74,17 +74,20 @@ def ns(microseconds: Any) -> int:
     else:
         if type(microseconds) is not str:
             raise ValueError
-        whole, _, part = microseconds.partition(".")
-        if len(part) <= 3 and part.isdigit() and whole[0] != "-":
-            time = int(whole) * 1000 + int(part.ljust(3, "0"))
-        else:
-            exact = Decimal(microseconds)
-            if not abs(exact) < FARTHEST:  # before it becomes an integer of a billion digits
-                raise ValueError
-            time = round(exact * 1000)
+        try:
+            time = int(microseconds[:-4] + microseconds[-3:]) if microseconds[-4] == "." else _exact_ns(microseconds)
+        except (ValueError, IndexError):  # "1.5e3", "0.5"
+            time = _exact_ns(microseconds)
     if not -FARTHEST < time < FARTHEST:
         raise ValueError
     return time
+
+
+def _exact_ns(microseconds: str) -> int:
+    exact = Decimal(microseconds)
+    if not abs(exact) < FARTHEST:  # before it becomes an integer of a billion digits
+        raise ValueError
+    return round(exact * 1000)
 
 
 class _Trace:

@@ -38,13 +38,25 @@ def fingerprint(path: Path, options: Mapping[str, Any]) -> str:
     """A hash of what the tiles depend on; raises NotFoundError when the recording is gone."""
     top = root(path)
     try:
-        entries = [(str(top), top.stat().st_size, top.stat().st_mtime_ns)] if top.is_file() else _walk(top)
+        entries = _stamps(top)
     except OSError as error:
         raise NotFoundError(f"{path} is not there any more ({error.strerror})") from error
+    entries += [stamp for log in _logs(options) for stamp in _stamps(Path(log))]
     said = json.dumps([VERSION, entries, {name: repr(value) for name, value in sorted(options.items())}])
     topology = options.get("topology")
     mapped = Path(topology).read_bytes() if isinstance(topology, str) and Path(topology).is_file() else b""
     return hashlib.sha256(said.encode("utf-8", "surrogateescape") + mapped).hexdigest()
+
+
+def _logs(options: Mapping[str, Any]) -> list[str]:
+    """The power logs that are joined to it and can change like the recording itself."""
+    given = options.get("signals") or ()
+    given = [given] if isinstance(given, str | os.PathLike) else given
+    return [os.fspath(log) for log in given if isinstance(log, str | os.PathLike) and os.path.exists(log)]
+
+
+def _stamps(top: Path) -> list[tuple[str, int, int]]:
+    return [(str(top), top.stat().st_size, top.stat().st_mtime_ns)] if top.is_file() else _walk(top)
 
 
 def _walk(top: Path) -> list[tuple[str, int, int]]:

@@ -105,6 +105,7 @@ def test_runs_that_failed_or_broke_are_kept_marked_and_left_out(tmp_path):
     recording(tmp_path, "partial", 9e9, state="partial")
     (tmp_path / "empty.watt").mkdir()
     (tmp_path / "notes.txt").write_text("not a recording")
+    (tmp_path / "power.csv").write_text("time_s,power_w\n0,1\n1,2\n")  # readable, but no table of runs
     found = experiment(tmp_path)
     why = {run.name: run.left_out for run in found.runs}
     assert {name for name, words in why.items() if not words} == {"good", "better"}

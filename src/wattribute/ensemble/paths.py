@@ -40,13 +40,18 @@ def expand(paths: PathLike | Iterable[PathLike]) -> list[Path]:
 
 
 def members(path: Path) -> list[Path]:
-    """The recordings in a folder that is none itself (an experiment), also the broken ones; else the path."""
+    """The recordings and tables of runs in a folder that is none itself (an experiment), also broken ones; else the
+    path."""
     from ..readers import known
 
-    if not path.is_dir() or path.suffix == ARCHIVE or known(path):
+    if not path.is_dir() or path.suffix == ARCHIVE:
         return [path]
-    inside = sorted(child for child in path.iterdir() if child.suffix == ARCHIVE or (child.is_file() and known(child)))
-    return inside or [path]
+    try:
+        children = sorted(path.iterdir())
+    except OSError:  # the reader says it better
+        return [path]
+    inside = [c for c in children if c.suffix == ARCHIVE or (c.suffix.lower() == ".csv" and known(c, runs=True))]
+    return inside if any(c.suffix == ARCHIVE for c in inside) or (inside and not known(path)) else [path]
 
 
 def names(paths: Sequence[Path]) -> list[str]:

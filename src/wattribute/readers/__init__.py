@@ -39,13 +39,13 @@ def read_runs(
         return found
 
 
-def known(path: Path) -> bool:
-    """Whether a reader knows this file or folder."""
+def known(path: Path, runs: bool = False) -> bool:
+    """Whether a reader knows this file or folder (``runs``: as a table of runs)."""
     try:
-        _reader(path, None)
+        reader = _reader(path, None)
     except NotFoundError:
         return False
-    return True
+    return not runs or hasattr(reader, "runs")
 
 
 @contextlib.contextmanager

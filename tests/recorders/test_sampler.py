@@ -197,11 +197,12 @@ def test_the_live_status_is_energy_since_the_start(tmp_path, time):
 def test_shares_of_processes_are_noted_and_averaged(tmp_path, time):
     class Shared(SimulatedMeter):
         def process_shares(self, pids):
-            assert pids == [7, 8]
+            assert set(pids) == {7, 8}
             return {"gpu 0": 0.25}
 
+    seen = iter([[7, 8]])  # one of them ends within the first second: the driver still tells of it
     script = Script(time, 5.0)
-    recording = simulate(tmp_path, [Shared(time, [Wave(300)], 0.1)], script, watch=lambda pid: [pid, pid + 1])
+    recording = simulate(tmp_path, [Shared(time, [Wave(300)], 0.1)], script, watch=lambda pid: next(seen, [pid]))
     assert recording.metadata["run"]["shares"] == {"gpu 0": 0.25}
 
 

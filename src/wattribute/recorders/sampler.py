@@ -135,6 +135,7 @@ class Sampler:
         for plan in self._plans if live_s else ():
             plan.others = [i for i, c in enumerate(plan.channels) if c.kind == "gauge" and i not in plan.energy]
         self._watch, self._pid = watch, 0
+        self._family: set[int] = set()  # the processes that count with the child's, as far as seen
         self._held: list[tuple[Plan, Sequence[tuple[int, int | float | None]], int]] = []  # readings and when
         self._flush_at = self._live_at = self._share_at = 0
         self._problems: list[str] = []
@@ -198,10 +199,11 @@ class Sampler:
             self._tell(now)
         if self._watch and self._pid and now >= self._share_at:
             self._share_at = now + SECOND
+            self._family.update(self._watch(self._pid))  # drivers tell of those that have just ended, too
             for plan in self._plans:
                 shares = getattr(plan.meter, "process_shares", None)
                 if shares is not None:
-                    self._journal.event({"shares": shares(self._watch(self._pid)), "at": now})
+                    self._journal.event({"shares": shares(self._family), "at": now})
 
     def _hold(self, plan: Plan) -> None:
         """Read a meter, and leave what follows from it for ``_settle``."""

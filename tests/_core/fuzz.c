@@ -95,6 +95,30 @@ static int64_t counted(const struct wat_report *report)
     return total;
 }
 
+/* The bytes of a file as global definitions: rows stay inside them, and no byte beyond the slack is looked at. */
+static void definitions(const char *path)
+{
+    const char *layouts[256];
+    struct wat_column rows;
+    static uint8_t bytes[1 << 16];
+    for (int kind = 0; kind < 256; kind++)
+        layouts[kind] = kind % 3 ? "cc1cc" : kind % 2 ? "cs" : "ccc1cccc11cc";
+    FILE *file = fopen(path, "rb");
+    size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file)
+        fclose(file);
+    uint8_t *data = calloc(size + 32, 1); /* of its own, so that the sanitizer sees its end */
+    memcpy(data, bytes, size);
+    int64_t stop = wat_read_definitions(data, (int64_t)size, dice(4) ? 512 : (int64_t)dice(700), layouts, &rows);
+    MUST(stop >= 0 && stop <= (int64_t)size);
+    for (int64_t i = 0; i < rows.length; i++) {
+        const int64_t *row = (int64_t *)rows.data + i * (4 + WAT_FIELDS);
+        MUST(row[0] >= 5 && row[0] < 256 && row[1] <= row[2] && row[2] <= stop);
+    }
+    wat_free(rows.data, rows.bytes);
+    free(data);
+}
+
 static void read_all(const struct wat_location *location, const struct wat_curve *curves)
 {
     static struct wat_report report, again;
@@ -107,6 +131,8 @@ static void read_all(const struct wat_location *location, const struct wat_curve
     for (int i = 0; i < FRAMES; i++)
         row[i] = i % 7 - 1;
 
+    definitions(location->local);
+    definitions(location->evt);
     wat_read_events(location, &events, &metrics, &report);
     MUST(report.code >= WAT_OK && report.code < WAT_MEMORY);
     MUST(events.time.length == counted(&report) && events.kind.length == events.time.length);

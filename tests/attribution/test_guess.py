@@ -8,6 +8,9 @@ import polars as pl
 import pytest
 
 import wattribute
+from wattribute.attribution import join
+from wattribute.attribution.guess import _guessed
+from wattribute.attribution.options import checked
 from wattribute.readers.otf2.source import Source
 from wattribute.readers.otf2.writer import Writer
 
@@ -84,7 +87,9 @@ def test_a_guess_gives_the_same_bits(
     assert guessed.rows.select(pl.col("self_j").sum()).item() > 0
 
 
-def test_slices_and_statistics_look_at_spans_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    anchor = archive(tmp_path / "trace", [WHOLE, WHOLE])
-    _, read = passes(monkeypatch, anchor, True, statistics=True)
-    assert read == [0, 1]
+@pytest.mark.parametrize("given", [{"statistics": True}, {"by": ("frame", "reading")}, {"method": "solve"}])
+def test_what_is_more_than_one_fold_is_not_guessed(tmp_path: Path, given: dict[str, Any]) -> None:
+    recording = wattribute.read(archive(tmp_path / "trace", [WHOLE, WHOLE]))
+    for options, guessed in ((given, set()), ({}, {0, 1})):
+        plan = join.plan(recording, checked(**options))
+        assert set(_guessed(recording, plan, join.groups(plan)[0], map)) == guessed

@@ -35,8 +35,9 @@ def curves_and_parts(
 
 def _guessed(recording: Recording, plan: Plan, group: Sequence[int], each: Map[Any, Any]) -> dict[int, Intervals]:
     """When users may be busy; nothing if the source has no idea of one of them."""
-    source, crowd = recording.spans, asked(plan, group)
-    if not isinstance(source, Guesses) or plan.options.sliced or plan.options.statistics:
+    source, crowd, options = recording.spans, asked(plan, group), plan.options
+    one_fold = not (options.sliced or options.statistics or options.method == "solve")  # as _parts does it
+    if not isinstance(source, Guesses) or not one_fold:
         return {}
     mask = masks(recording, plan.sources[group[0]].of)
     found = list(each(lambda location: source.guess_busy(location, mask(location)), crowd))

@@ -26,6 +26,7 @@ from .keys import FrameKeys, frame_keys
 from .options import Options
 from .select import Source, keep, sources
 from .solve import innermost, refined
+from .spill import LIMIT_BYTES, Spill
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -118,11 +119,16 @@ def users(plan: Plan, group: Sequence[int]) -> list[int]:
 
 
 def busy(
-    recording: Recording, plan: Plan, group: Sequence[int], locations: Sequence[int], each: Map[Any, Any] = map
+    recording: Recording,
+    plan: Plan,
+    group: Sequence[int],
+    locations: Sequence[int],
+    each: Map[Any, Any] = map,
+    limit_bytes: int = LIMIT_BYTES,
 ) -> dict[int, Intervals]:
-    """When each of these locations was inside a span that counts for the group."""
-    mask = masks(recording, plan.sources[group[0]].of)
-    found = each(lambda location: recording.spans.busy(location, mask(location)), locations)
+    """When each of these locations was inside a span that counts for the group; on disk above a limit."""
+    mask, spill = masks(recording, plan.sources[group[0]].of), Spill(limit_bytes)
+    found = each(lambda location: spill.keep(recording.spans.busy(location, mask(location))), locations)
     return dict(zip(locations, found, strict=True))
 
 

@@ -81,9 +81,14 @@ class _Trie:
         self._code = code
         self._known: dict[tuple[int, int], int] = {}
         self._frame: list[int] = []
+        self._last: tuple[Paths, Ints] | None = None
 
     def add(self, paths: Paths) -> Ints:
         """The numbers of a location's paths."""
+        if self._last is not None:  # ranks of one program mostly meet the same paths in the same order
+            before, numbers = self._last
+            if np.array_equal(before.frame, paths.frame) and np.array_equal(before.parent, paths.parent):
+                return numbers
         number = np.empty(len(paths), np.int64)
         for i, (frame, parent) in enumerate(zip(paths.frame.tolist(), paths.parent.tolist(), strict=True)):
             key = (int(number[parent]) if parent >= 0 else -1, int(self._code[frame]))
@@ -91,6 +96,7 @@ class _Trie:
                 self._known[key] = len(self._known)
                 self._frame.append(frame)
             number[i] = self._known[key]
+        self._last = paths, number
         return number
 
     def paths(self) -> Paths:

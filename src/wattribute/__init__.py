@@ -11,9 +11,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # not typing's: programs under a profile import this while they start
 if TYPE_CHECKING:
+    from typing import Any
+
     from .alignment.joining import read
     from .alignment.merge import merge
     from .archive import load, save, scan

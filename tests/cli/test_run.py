@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -195,6 +196,18 @@ def test_a_full_disk_costs_the_recording_but_not_the_answer(tmp_path):
     assert json.loads(told)["duration_s"] > 1
     assert "File too large" in trouble[0]
     assert "Traceback" not in done.stderr
+
+
+def test_where_files_may_not_grow_no_module_is_left_compiled_to_the_half(tmp_path):
+    root = Path(wattribute.__file__).parents[1]
+    shutil.copytree(root / "wattribute", tmp_path / "wattribute", ignore=shutil.ignore_patterns("__pycache__"))
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)); from wattribute.cli import main"
+    )
+    code += "; sys.argv[1:] = ['run', '-q', '-o', 'x.watt', '--', 'true']; main()"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True)
+    assert not [path for path in (tmp_path / "wattribute/meters").rglob("*.pyc") if path.stat().st_size <= 512]
 
 
 @root

@@ -69,6 +69,7 @@ def wattribute() -> None:
 def main() -> None:
     """Run the command line; an error of ours is one line on stderr and exit code 1, and so is a full disk."""
     _prepare_streams()
+    _spare_bytecode()
     try:
         try:
             if sys.argv[1:2] == ["run"]:
@@ -98,6 +99,14 @@ def _prepare_streams() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         with contextlib.suppress(AttributeError):  # not a text file of Python's own: somebody's replacement
             getattr(sys, name).reconfigure(errors="replace")
+
+
+def _spare_bytecode() -> None:
+    """Where files may not grow (ulimit -f) Python would leave modules compiled to the half behind, for ever."""
+    import resource
+
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        sys.dont_write_bytecode = True
 
 
 def _run_quickly(arguments: list[str]) -> None:

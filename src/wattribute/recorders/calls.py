@@ -11,14 +11,16 @@ import mmap
 import os
 import struct
 import sys
-from collections.abc import Callable
 from time import monotonic_ns
-from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
 
 from .stacks import SUSPENDS
 
+TYPE_CHECKING = False  # as in stacks: a program waits for this
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+    from typing import Any
+
     from .stacks import Names
 
 CALL = struct.Struct("<qII")  # when (monotonic ns), frame and flags, lane

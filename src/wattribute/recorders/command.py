@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,7 +215,7 @@ def record(
     _check(command if child is None else ["its image's own"], interval_s, scope)
     folder = new_folder(Path(folder))
     about = {"command": list(command), "scope": scope, **surroundings(), **(metadata or {})}
-    about |= {"profile": asdict(profiling)} if profiling is not None else {}
+    about |= {"profile": profiling.as_dict()} if profiling is not None else {}
     sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(scope, child))
     try:
         sampling.start()

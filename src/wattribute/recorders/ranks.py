@@ -14,11 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
-_LOCAL = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID")
-_JOB = ("SLURM_JOB_ID", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE", "PMI_JOBID", "PBS_JOBID")
-NAMES = (*_RANK, *_SIZE, *_LOCAL, *_JOB)
+from .launchers import JOB, LOCAL, RANK, SIZE
 
 
 @dataclass(frozen=True)
@@ -37,12 +33,12 @@ class Rank:
 def of(environment: Mapping[str, str] | None = None) -> Rank | None:
     """The rank an environment describes; None outside a parallel job."""
     given = os.environ if environment is None else environment
-    rank = _number(given, _RANK)
-    size = _number(given, _SIZE)
+    rank = _number(given, RANK)
+    size = _number(given, SIZE)
     # a batch script inside a Slurm allocation has SLURM_PROCID=0 and is no rank, but `srun -n 1` looks just like it
-    if rank < 0 or (size <= 1 and _RANK[3] in given and _number(given, _RANK[:3]) < 0):
+    if rank < 0 or (size <= 1 and RANK[3] in given and _number(given, RANK[:3]) < 0):
         return None
-    return Rank(rank, size, _number(given, _LOCAL), next((given[name] for name in _JOB if given.get(name)), ""))
+    return Rank(rank, size, _number(given, LOCAL), next((given[name] for name in JOB if given.get(name)), ""))
 
 
 def _number(environment: Mapping[str, str], names: tuple[str, ...]) -> int:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from time import monotonic_ns
 
@@ -41,7 +41,7 @@ def record(
     folder = new_folder(Path(output) if output is not None else Path(str(scratch), "recording.watt"))
     about = {"command": sys.argv, "host": os.uname().nodename, "clock": clocks.stamp()}
     about |= {"rank": rank.as_dict()} if rank else {}
-    about |= {"profile": asdict(profiling)} if profiling else {}
+    about |= {"profile": profiling.as_dict()} if profiling else {}
     sampling = Sampling(folder, meters if ranks.samples(rank) else None, interval_s, about=about)
     recording = Recording()
     try:

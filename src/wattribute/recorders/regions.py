@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
 from ..errors import OptionError
-from . import ranks
+from . import launchers
 
 FOLDER = "WATTRIBUTE_REGIONS"
 RECORD = struct.Struct("<qqII")  # start, end (0 while open; monotonic ns), frame, lane
@@ -90,7 +90,7 @@ class Sink:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._names = os.open(stem + ".names", flags | os.O_APPEND, 0o644)
         self._file = os.open(stem + ".regions", flags, 0o644)
-        environment = {name: os.environ[name] for name in ranks.NAMES if name in os.environ}
+        environment = {name: os.environ[name] for name in launchers.NAMES if name in os.environ}
         program = sys.argv[0] if sys.argv else ""
         self._say({"pid": os.getpid(), "host": os.uname().nodename, "program": program, "environment": environment})
 

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 REGIONS = "regions"
 READY_S = 10.0  # a driver may take seconds to wake; one that hangs must not keep the child for ever
 _BOOT = """
-import json, sys
+import json, resource, sys
+# where files may not grow Python would leave modules behind that are compiled to the half, for ever
+sys.dont_write_bytecode = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 order = json.loads(sys.argv[1])
 sys.path[:] = order.pop("path")
 from wattribute.recorders.sampler import main

@@ -24,7 +24,7 @@ from ..model.nesting import nest
 from . import allocations, ranks, region_files
 from . import regions as marked
 from .stack_spans import called, sampled
-from .stacks import MEMORY, NO_STACK
+from .ticker import MEMORY, NO_STACK
 
 CPU_TIME, CPU_LOAD, RESIDENT, GROWN = "cpu time", "cpu load", "memory resident", "memory grown"
 # as in tracebacks: an import is the work of the module that imports; and what we do at the end is nobody's

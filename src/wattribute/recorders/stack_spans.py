@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..model import Spans
 from ..model.nesting import Open
 from .calls import LEAVE, RESUMED
-from .stacks import NO_STACK
+from .ticker import NO_STACK
 
 Ints = npt.NDArray[np.int64]
 

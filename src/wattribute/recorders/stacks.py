@@ -8,50 +8,51 @@ its own files, which :mod:`.stack_files` turns into spans. Modes:
 - ``trace``: every call and return (:mod:`.calls`).
 - ``cprofile``: ``sample``, and cProfile beside it, whose statistics are kept.
 
-In all of them the thread notes the threads' CPU clocks, and memory where asked. What was written outlives a kill. The
-standard library only: this module is imported by programs that must start quickly.
+In all of them the thread notes the threads' CPU clocks, and memory where asked. What was written outlives a kill. This
+module is imported by programs that must start quickly, so it imports next to nothing: not even json or dataclasses.
 """
 
+# ruff: noqa: SIM105  (contextlib.suppress would be another import)
 from __future__ import annotations
 
 import _thread
 import atexit
-import contextlib
-import functools
-import json
 import os
-import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from types import CodeType, FrameType
-from typing import Any
 
-from ..errors import OptionError
+from .ticker import NO_STACK, Ticker, known_threads
+
+TYPE_CHECKING = False  # typing itself takes as long to import as all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import CodeType, FrameType
+    from typing import Any
 
 VARIABLE = "WATTRIBUTE_STACKS"
 HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")
 MODES = ("sample", "trace", "cprofile")
 INTERVAL_S = 0.005  # Python hands the GIL over every 5 ms: asking more often gives little more
-HELD_NS = 50_000_000  # ten times as long as Python lets a thread keep the GIL
-SAMPLE = struct.Struct("<qqII")  # since when (monotonic ns), CPU time of the thread (ns, −1: unknown), lane, stack
-NO_STACK = 0  # the thread is gone, or the mode has no stacks
 SUSPENDS = 0x20 | 0x80 | 0x200  # flags of a code object: generator, coroutine, asynchronous generator
-MEMORY = 0xFFFFFFFF  # in the place of a lane: the row holds resident bytes instead of CPU time
 
 
-@dataclass(frozen=True)
 class Profiling:
-    """How a program is profiled."""
+    """How a program is profiled: ``mode``, seconds between two stacks, ``memory`` (resident, and memray's file where it
+    is installed), ``lines`` (frames are lines, not functions).
+    """
 
-    mode: str = "sample"
-    interval_s: float = INTERVAL_S
-    memory: bool = False  # resident memory, and memray's file where it is installed
-    lines: bool = False  # frames are lines, not functions
+    def __init__(
+        self, mode: str = "sample", interval_s: float = INTERVAL_S, memory: bool = False, lines: bool = False
+    ) -> None:
+        self.mode, self.interval_s, self.memory, self.lines = mode, interval_s, memory, lines
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(self.__dict__)
 
     def checked(self) -> Profiling:
         """Itself, or an error that says what would do."""
+        from ..errors import OptionError
+
         if self.mode not in MODES:
             raise OptionError.unknown("mode", self.mode, MODES)
         if not 0.0005 <= self.interval_s <= 10:
@@ -63,7 +64,7 @@ class Profiling:
 
 def environment(how: Profiling, folder: str, base: Mapping[str, str]) -> dict[str, str]:
     """The environment in which Python programs record their stacks into a folder."""
-    order = json.dumps({**asdict(how), "folder": folder})
+    order = f"{how.mode} {how.interval_s!r} {how.memory:d} {how.lines:d} {folder}"
     path = os.pathsep.join(entry for entry in (HOOK, base.get("PYTHONPATH", "")) if entry)
     return {**base, VARIABLE: order, "PYTHONPATH": path}
 
@@ -82,21 +83,23 @@ class Names:
         self._lanes = 0
         self.hidden: set[int] = set()  # threads of our own
         self._lock = _thread.RLock()
-        from . import ranks
+        from . import launchers
 
         self.say(
             {
                 "pid": os.getpid(),
                 "host": os.uname().nodename,
                 "program": sys.argv[0] if getattr(sys, "argv", None) else "",
-                "environment": {name: os.environ[name] for name in ranks.NAMES if name in os.environ},
-                **asdict(how),
+                "environment": {name: os.environ[name] for name in launchers.NAMES if name in os.environ},
+                **how.as_dict(),
             }
         )
 
     def say(self, line: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # a full disk must not stop the program
-            os.write(self._file, json.dumps(line).encode() + b"\n")
+        try:
+            os.write(self._file, _json(line).encode() + b"\n")
+        except OSError:
+            pass  # a full disk must not stop the program
 
     def frame(self, code: CodeType, line: int = 0) -> int:
         """The number of a function, or of a line in it."""
@@ -141,159 +144,24 @@ class Names:
         os.close(self._file)
 
 
+def _json(value: Any) -> str:
+    """As json.dumps, of what is said here."""
+    from _json import encode_basestring_ascii as quoted
+
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{quoted(key)}: {_json(entry)}" for key, entry in value.items()]) + "}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text: str = quoted(value) if isinstance(value, str) else repr(value)
+    return text
+
+
 def _thread_name(ident: int) -> str:
-    thread = _known_threads().get(ident)
+    thread = known_threads().get(ident)
     if thread is not None:
         return str(thread.name)
     is_main = ident == _thread.get_ident() and _thread.get_native_id() == os.getpid()
     return "MainThread" if is_main else "thread"
-
-
-def _known_threads() -> dict[int, Any]:
-    """ident → Thread, without importing threading for a program that does not."""
-    found: dict[int, Any] = getattr(sys.modules.get("threading"), "_active", {})
-    return found
-
-
-class Lane:
-    """One thread: its number, its CPU clock, and what was last written of it."""
-
-    __slots__ = ("clock", "cpu", "number", "skipped", "stack", "task")
-
-    def __init__(self, number: int, clock: int | None, task: int) -> None:
-        self.number, self.clock, self.task = number, clock, task
-        self.cpu, self.stack, self.skipped = -2, -1, False
-
-
-def _task(ident: int) -> int:
-    """The kernel's number of a thread, 0 when unknown; pthreads' own are used again soon after a thread's end."""
-    thread = _known_threads().get(ident)
-    return thread.native_id or 0 if thread is not None else 0
-
-
-def _cpu_clock(task: int, ident: int) -> int | None:
-    if sys.platform != "linux":
-        return None
-    if task:
-        return ~task << 3 | 6  # CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED of a task, as the kernel's ABI has it
-    return time.pthread_getcpuclockid(ident)
-
-
-class Ticker:
-    """The thread that looks: at stacks (unless calls are traced), CPU clocks, memory."""
-
-    def __init__(self, stem: str, names: Names, outer: FrameType | None = None) -> None:
-        self._file = os.open(
-            stem + ".samples", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644
-        )
-        self._names, self._how = names, names.how
-        self._stacks = names.how.mode != "trace"
-        self.lanes: dict[int, Lane] = {}
-        self._statm = -1
-        if names.how.memory and os.path.exists("/proc/self/statm"):
-            self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-        self._page = os.sysconf("SC_PAGE_SIZE")
-        self._resident = 0
-        self._main = _thread.get_ident() if _thread.get_native_id() == os.getpid() else 0
-        self._begin(outer)
-        self.start()
-
-    def _begin(self, outer: FrameType | None) -> None:
-        """Where this thread's clock and memory stand before the program does anything."""
-        rows, at = bytearray(), time.monotonic_ns()
-        self._before, self._is_first = at, outer is None
-        self._look(_thread.get_ident(), outer, at, at, rows)
-        self._weigh(at, rows)
-        os.write(self._file, rows)
-
-    def start(self) -> None:
-        """Go on, from what was last seen."""
-        self._stop, self._done = _thread.allocate_lock(), _thread.allocate_lock()
-        self._stop.acquire()
-        self._done.acquire()
-        # not threading.Thread: the program would see it in threading.enumerate()
-        _thread.start_new_thread(self._run, ())
-
-    def pause(self) -> None:
-        """End the thread, and wait until it has ended."""
-        self._stop.release()
-        self._done.acquire()
-
-    def _run(self) -> None:
-        self._names.hidden.add(_thread.get_ident())
-        try:
-            interval_ns = int(self._how.interval_s * 1e9)
-            looked = self._before  # not now: a native call may have kept us from starting
-            while not self._stop.acquire(timeout=max(0, looked + interval_ns - time.monotonic_ns()) / 1e9):
-                due, now = looked + interval_ns, time.monotonic_ns()
-                # What is new began on average half-way since the last look. But if we had to wait long, a native call
-                # kept the GIL, and it ran in the stack that we see only now: that counts from when we asked, and what
-                # it used until now is its own. The first stack is there from the beginning.
-                held = now - due > HELD_NS
-                began = looked if self._is_first else due if held else (looked + now) // 2
-                self.tick(began, read_at=now if held else 0)
-                looked, self._is_first = now, False
-        except Exception as error:  # our bug must not become the program's
-            self._names.say({"problem": repr(error)})
-        finally:
-            self._names.hidden.discard(_thread.get_ident())
-            self._done.release()
-
-    def tick(self, at: int, last: bool = False, read_at: int = 0) -> None:
-        """Note every thread; with ``last`` all of them as gone. Stacks began at ``at``, clocks show ``read_at``."""
-        rows, read_at = bytearray(), read_at or at
-        seen = {} if last else sys._current_frames()
-        for ident, frame in seen.items():
-            if ident not in self._names.hidden:
-                self._look(ident, frame, at, read_at, rows)
-        gone = [ident for ident in self.lanes if ident not in seen]
-        for ident in gone:
-            lane = self.lanes.pop(ident)
-            rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
-        self._weigh(read_at, rows)
-        self._before = read_at
-        if rows:
-            os.write(self._file, rows)
-
-    def _weigh(self, at: int, rows: bytearray) -> None:
-        if self._statm < 0:
-            return
-        resident = int(os.pread(self._statm, 128, 0).split()[1]) * self._page
-        if resident != self._resident:
-            self._resident = resident
-            rows += SAMPLE.pack(at, resident, MEMORY, 0)
-
-    def _look(self, ident: int, frame: FrameType | None, at: int, read_at: int, rows: bytearray) -> None:
-        task = os.getpid() if ident == self._main else _task(ident)
-        lane = self.lanes.get(ident)
-        if lane is not None and not lane.task:
-            lane.task = task  # not known when we saw it first
-        if lane is None or lane.task != task:
-            if lane is not None:
-                rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
-            lane = self.lanes[ident] = Lane(self._names.lane(ident), _cpu_clock(task, ident), task)
-        stack = self._names.stack(frame) if self._stacks else NO_STACK
-        try:
-            cpu = time.clock_gettime_ns(lane.clock) if lane.clock is not None else -1
-        except OSError:  # it ended just now
-            cpu = lane.cpu
-        if cpu == lane.cpu and stack == lane.stack:
-            lane.skipped = True  # it waits: nothing to write until that changes
-            return
-        if lane.skipped:
-            rows += SAMPLE.pack(self._before, max(lane.cpu, -1), lane.number, max(lane.stack, 0))
-        if read_at > at:
-            rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, stack)
-        lane.cpu, lane.stack, lane.skipped = cpu, stack, False
-        rows += SAMPLE.pack(read_at, cpu, lane.number, stack)
-
-    def close(self) -> None:
-        self.pause()
-        with contextlib.suppress(OSError):
-            self.tick(time.monotonic_ns(), last=True)
-        os.close(self._file)
-        if self._statm >= 0:
-            os.close(self._statm)
 
 
 def _elsewhere(do: Callable[[], object]) -> bool:
@@ -336,18 +204,22 @@ class Recorder:
             self._ends.append(trace(stem, self.names, outer))
 
     def _memray(self, stem: str) -> None:
-        with contextlib.suppress(Exception):  # not installed, or not for this Python
+        try:
             import memray
 
             tracker = memray.Tracker(stem + ".memray")
             # by another thread: memray miscounts the frames that were open when it began and then return, as ours do
             if _elsewhere(tracker.__enter__):
-                self._ends.append(functools.partial(tracker.__exit__, None, None, None))
+                self._ends.append(lambda: tracker.__exit__(None, None, None))
+        except Exception:
+            pass  # not installed, or not for this Python
 
     def stop(self) -> None:
         while self._ends:
-            with contextlib.suppress(OSError):
+            try:
                 self._ends.pop()()
+            except OSError:
+                pass
 
 
 _recorders: list[Recorder] = []  # of this process, innermost last
@@ -366,20 +238,24 @@ def stop(recorder: Recorder) -> None:
     recorder.stop()
 
 
-@contextlib.contextmanager
-def recorded(how: Profiling | None, folder: str) -> Iterator[None]:
+class recorded:
     """Record this process, and the Python programs it starts, for the time of a block (None: do nothing)."""
-    if how is None:
-        yield
-        return
-    before = {name: os.environ.get(name) for name in (VARIABLE, "PYTHONPATH")}
-    os.environ.update(environment(how, folder, os.environ))
-    recorder = start(how, folder, _outside(sys._getframe()))
-    try:
-        yield
-    finally:
-        stop(recorder)
-        for name, value in before.items():
+
+    def __init__(self, how: Profiling | None, folder: str) -> None:
+        self._how, self._folder = how, folder
+
+    def __enter__(self) -> None:
+        if self._how is None:
+            return
+        self._before = {name: os.environ.get(name) for name in (VARIABLE, "PYTHONPATH")}
+        os.environ.update(environment(self._how, self._folder, os.environ))
+        self._recorder = start(self._how, self._folder, _outside(sys._getframe()))
+
+    def __exit__(self, *_: object) -> None:
+        if self._how is None:
+            return
+        stop(self._recorder)
+        for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
@@ -388,6 +264,8 @@ def recorded(how: Profiling | None, folder: str) -> Iterator[None]:
 
 def _outside(frame: FrameType | None) -> FrameType | None:
     """The frame that called us, past what makes a generator a context manager."""
+    import contextlib
+
     ours = os.path.dirname(os.path.abspath(__file__)), contextlib.__file__
     while frame is not None and frame.f_code.co_filename.startswith(ours):
         frame = frame.f_back
@@ -396,10 +274,9 @@ def _outside(frame: FrameType | None) -> FrameType | None:
 
 def join() -> None:
     """Record as the environment orders: called while Python starts."""
-    order = json.loads(os.environ[VARIABLE])
-    folder = order.pop("folder")
+    mode, interval_s, memory, lines, folder = os.environ[VARIABLE].split(" ", 4)
     if os.path.isdir(folder):  # the recording has ended otherwise
-        start(Profiling(**order), folder)
+        start(Profiling(mode, float(interval_s), memory == "1", lines == "1"), folder)
 
 
 def _stop_all() -> None:
@@ -414,8 +291,10 @@ def _before_fork() -> None:
 
 def _after_fork_in_parent() -> None:
     for recorder in _recorders:
-        with contextlib.suppress(RuntimeError):  # the interpreter is ending
+        try:
             recorder.ticker.start()
+        except RuntimeError:
+            pass  # the interpreter is ending
 
 
 def _after_fork_in_child() -> None:
@@ -424,8 +303,10 @@ def _after_fork_in_child() -> None:
     _recorders.clear()
     for how, folder in again:
         if os.path.isdir(folder):
-            with contextlib.suppress(OSError, RuntimeError):
+            try:
                 start(how, folder, sys._getframe(1))
+            except (OSError, RuntimeError):
+                pass
     if again and "multiprocessing.util" in sys.modules:  # workers end by os._exit, without atexit
         util = sys.modules["multiprocessing.util"]
         util.register_after_fork(_stop_all, lambda _: util.Finalize(None, _stop_all, exitpriority=-1000))

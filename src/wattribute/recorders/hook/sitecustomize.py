@@ -22,13 +22,14 @@ def _start(here):
         return
     try:
         if "wattribute" not in sys.modules:  # by its path: the program's Python may have no wattribute installed
-            import importlib.util
+            import _frozen_importlib as machinery  # what importlib.util shows, without its imports
+            import _frozen_importlib_external as files
 
             package = os.path.dirname(os.path.dirname(here))
-            found = importlib.util.spec_from_file_location(
+            found = files.spec_from_file_location(
                 "wattribute", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
             )
-            sys.modules["wattribute"] = module = importlib.util.module_from_spec(found)
+            sys.modules["wattribute"] = module = machinery.module_from_spec(found)
             found.loader.exec_module(module)
         from wattribute.recorders import stacks
 

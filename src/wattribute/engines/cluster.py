@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from ..errors import ClusterError, MissingExtraError
 from .local import available
 
 CONNECT_S = 5
+WORKERS_S = 15  # the first may be starting
 _COMPARED = ("wattribute", "numpy")
 _MALLOC = "MALLOC_TRIM_THRESHOLD_"  # Dask's value of it gives memory back after every large array
 
@@ -91,7 +93,19 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def check(client: Any, wait_s: float = CONNECT_S) -> int:
+def answers(client: Any) -> bool:
+    """Whether the scheduler can still be spoken to."""
+    until = time.monotonic() + CONNECT_S
+    while client.status == "connecting" and time.monotonic() < until:
+        time.sleep(0.05)
+    try:
+        client.nthreads()
+    except Exception:  # whatever it was, it is no answer
+        return False
+    return True
+
+
+def check(client: Any, wait_s: float = WORKERS_S) -> int:
     """How many threads the workers have together; an error when there are none, or they run other versions."""
     try:
         client.wait_for_workers(1, timeout=wait_s)

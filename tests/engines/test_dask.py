@@ -1,0 +1,106 @@
+"""The Dask engine when things go wrong: every failure is one clear line, and a lost worker changes nothing but time."""
+
+import dataclasses
+import os
+import shutil
+import sys
+
+import pytest
+
+import wattribute
+from tests.engines.deadly import Deadly
+from tests.engines.processes import scheduler, worker
+from wattribute.engines import cluster
+from wattribute.errors import ClusterError, NoDataError, OptionError
+
+pytest.importorskip("distributed")
+
+
+def deadly(trace, tmp_path, **how):
+    recording = wattribute.read(trace)
+    chosen = list(recording.spans.locations())[-1]
+    return dataclasses.replace(recording, spans=Deadly(recording.spans, chosen, tmp_path / "died", **how))
+
+
+@pytest.mark.parametrize("asked", [{}, {"of": "host"}], ids=["a group per task", "a group in several tasks"])
+def test_a_killed_worker_changes_nothing(trace, tmp_path, dask, asked):
+    expected = wattribute.attribute(trace, **asked)
+    recording = wattribute.read(trace)
+    device = expected.recording.spans.locations()
+    kind = "cpu" if asked else "gpu"
+    chosen = [row for row in device if recording.locations.kind[row] == kind][-1]
+    spans = Deadly(recording.spans, chosen, tmp_path / "died")
+    found = wattribute.attribute(dataclasses.replace(recording, spans=spans), engine=dask, **asked)
+    assert (tmp_path / "died").exists()
+    assert found.rows.equals(expected.rows)
+    assert found.devices.equals(expected.devices)
+    assert found.problems == expected.problems
+
+
+def test_nobody_answers():
+    with pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9 within 5 s"):
+        with cluster.connected("tcp://127.0.0.1:9", None):
+            pass
+    for wrong in ("nonsense://x", "tcp://127.0.0.1:port"):
+        with pytest.raises(ClusterError, match="no Dask scheduler answers"):
+            with cluster.connected(wrong, None):
+                pass
+
+
+def test_without_workers(tmp_path):
+    with scheduler(tmp_path) as (address, _), cluster.connected(address, None) as client:
+        with pytest.raises(ClusterError, match=r"has no workers; start some \(dask worker tcp"):
+            cluster.check(client, wait_s=0.1)
+
+
+def test_a_scheduler_that_goes_away_leaves_what_was_finished(tmp_path, trace):
+    asked = {"metric": "energy_count", "by": "location"}  # a task per stream
+    whole = wattribute.attribute(trace, **asked)
+    with scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
+        recording = deadly(trace, tmp_path, victim=pid, after_s=1)
+        found = wattribute.attribute(recording, engine=f"dask:{address}", spans=tmp_path / "spans", **asked)
+    (problem,) = [problem for problem in found.problems if problem.kind == "partial"]
+    assert problem.message.startswith("1 of 4 locations are not in these numbers: the Dask scheduler went away")
+    assert found.rows.height == 3
+    kept = whole.rows.filter(whole.rows["location"].is_in(found.rows["location"].to_list()))
+    assert found.rows.sort("location").equals(kept.sort("location"))
+    assert found.devices.height == 3
+    assert '"partial"' in (tmp_path / "spans" / "_wattribute.json").read_text()
+
+
+def test_a_scheduler_that_goes_away_at_once_is_an_error(tmp_path, trace):
+    with scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
+        recording = wattribute.read(trace)
+        first = next(row for row in recording.spans.locations() if recording.locations.kind[row] == "gpu")
+        recording = dataclasses.replace(recording, spans=Deadly(recording.spans, first, tmp_path / "died", pid))
+        with pytest.raises(ClusterError, match="went away before anything was finished"):
+            wattribute.attribute(recording, engine=f"dask:{address}", process="Rank 0$")
+
+
+def test_other_versions_are_told(tmp_path, trace):
+    (tmp_path / "other" / "wattribute").mkdir(parents=True)
+    (tmp_path / "other" / "wattribute" / "__init__.py").write_text("__version__ = '0.0.9'")
+    (tmp_path / "other" / "wattribute-0.0.9.dist-info").mkdir()
+    (tmp_path / "other" / "wattribute-0.0.9.dist-info" / "METADATA").write_text("Name: wattribute\nVersion: 0.0.9\n")
+    with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", PYTHONPATH=str(tmp_path / "other")):
+        with pytest.raises(ClusterError, match=r"worker tcp://.* has wattribute 0.0.9, here is .*; install the same"):
+            wattribute.attribute(trace, engine=f"dask:{address}")
+
+
+def test_workers_that_do_not_see_the_trace(tmp_path, trace, dask, monkeypatch):
+    shutil.copytree(trace, tmp_path / "here")
+    monkeypatch.chdir(tmp_path)
+    recording = wattribute.read("here")  # read by a name that means nothing elsewhere
+    with pytest.raises(NoDataError, match=r"worker .* cannot read the recording: .*is not there.*all workers see"):
+        wattribute.attribute(recording, engine=dask)
+    assert wattribute.attribute("here", engine=dask).rows.height  # a path is made absolute
+
+
+def test_options_that_make_no_sense(tmp_path, trace, dask):
+    for spans in (True, tmp_path / "spans.parquet"):
+        with pytest.raises(OptionError, match="one row per span to a folder"):
+            wattribute.attribute(trace, engine=dask, spans=spans)
+    with pytest.raises(OptionError, match="takes no address"):
+        wattribute.attribute(trace, engine="local:tcp://x:1")
+    with pytest.raises(OptionError, match="did you mean 'dask'"):
+        wattribute.attribute(trace, engine="dusk:tcp://x:1")

@@ -11,7 +11,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Deadly:
     """Passes everything on; the first time ``location`` is folded anywhere, the process ``victim`` (None: the one that
-    folds) is killed. ``marker`` remembers that it happened; with ``again`` it happens every time. ``after_s`` leaves what came before the time to arrive."""
+    folds) is killed. ``marker`` remembers that it happened; with ``again`` it happens every time. ``after_s`` leaves
+    what came before the time to arrive."""
 
     inner: Any
     location: int

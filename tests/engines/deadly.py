@@ -37,5 +37,8 @@ class Deadly:
             os.kill(self.victim or os.getpid(), signal.SIGKILL)
         return self.inner.fold(location, curves, keys)
 
+    def rows(self, *asked):
+        self.inner.rows(*asked)
+
     def problems(self):
         return self.inner.problems()

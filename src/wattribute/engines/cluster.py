@@ -53,7 +53,7 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
         try:
             client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            reason = str(error.__cause__ or error).splitlines()[0].rpartition(">: ")[2]
+            reason = (str(error.__cause__) or type(error).__name__).partition("\n")[0].rpartition(">: ")[2]
             raise ClusterError(
                 f"no Dask scheduler answers at {address} within {CONNECT_S} s ({reason}); "
                 "is it running, and is the address the one it printed (tcp://HOST:8786)?"

@@ -54,7 +54,8 @@ def test_without_workers(tmp_path):
     assert f"has no workers; start some (dask worker {address})" in str(told.value)
 
 
-def test_a_scheduler_that_goes_away_leaves_what_was_finished(tmp_path, trace):
+def test_a_scheduler_that_goes_away_leaves_what_was_finished(tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_S", 2)  # how long it is waited for
     asked = {"metric": "energy_count", "by": "location"}  # a task per stream
     whole = wattribute.attribute(trace, **asked)
     with scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
@@ -69,7 +70,8 @@ def test_a_scheduler_that_goes_away_leaves_what_was_finished(tmp_path, trace):
     assert '"partial"' in (tmp_path / "spans" / "_wattribute.json").read_text()
 
 
-def test_a_scheduler_that_goes_away_at_once_is_an_error(tmp_path, trace):
+def test_a_scheduler_that_goes_away_at_once_is_an_error(tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_S", 2)
     with scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
         recording = wattribute.read(trace)
         first = next(row for row in recording.spans.locations() if recording.locations.kind[row] == "gpu")

@@ -1,7 +1,5 @@
 """Work cut into tasks: everything once, nothing too large that can be cut, results in the numbers of the whole plan."""
 
-from dataclasses import replace
-
 import pytest
 
 import wattribute
@@ -34,14 +32,17 @@ def test_every_device_and_location_is_in_one_task(trace, slots):
     assert sorted(places) == sorted(user for group in whole.groups for user in join.users(whole.plan, group))
 
 
-def test_few_slots_pack_groups_and_many_cut_them(trace):
+def test_groups_stay_whole_unless_one_is_most_of_the_work(trace):
     whole = work(trace, of="host", metric="ZONE")  # two packages, two threads each
-    assert [type(one) for one in cut(whole._replace(groups=whole.groups[:1]), 1)] == [Large]
+    assert [type(one) for one in cut(whole, 1)] == [Task, Task]
+    assert [type(one) for one in cut(whole, 2)] == [Task, Task]
     assert [len(one.shares) for one in cut(whole, 100)] == [2, 2]
+    assert [type(one) for one in cut(whole._replace(groups=whole.groups[:1]), 2)] == [Large]
+
+
+def test_small_groups_are_packed(trace):
     streams = work(trace, metric="energy_count")  # four GPUs with a stream each
-    nothing = replace(streams.recording.locations, events=streams.recording.locations.events * 0)
-    light = streams._replace(recording=replace(streams.recording, locations=nothing))
-    assert sum(len(one.groups) for one in cut(light, 1)) == 4
+    assert [len(one.groups) for one in cut(streams._replace(groups=streams.groups * 8), 1)] == [8, 8, 8, 8]
 
 
 def test_results_are_told_in_the_numbers_of_the_whole_plan(trace):

@@ -20,18 +20,17 @@ static inline int open_span(struct sink *sink, int32_t frame, int resumed, int64
     return stream_enter(sink->stream, 0, frame, resumed, time, time);
 }
 
-static inline void close_span(struct sink *sink, int64_t time)
+static inline int close_span(struct sink *sink, int64_t time)
 {
     if (sink->stream->levels.length)
         stream_leave(sink->stream, time);
+    return WAT_OK;
 }
 
 static inline int leaf_span(struct sink *sink, int32_t frame, int64_t start, int64_t end)
 {
     int code = open_span(sink, frame, 0, start);
-    if (!code)
-        close_span(sink, end);
-    return code;
+    return code ? code : close_span(sink, end);
 }
 
 static int on_metric(struct sink *sink, const struct event *event)

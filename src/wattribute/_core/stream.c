@@ -126,11 +126,8 @@ static void take_fold(const struct wat_stream *stream, const struct fold *fold, 
         COLUMN(out->total_value, double)[to] = row->total_value;
         if (out->self_low.data) {
             struct bounds bounds = {unknown, unknown};
-            if (fold->bounds) {
+            if (fold->bounds)
                 bounds = fold->bounds[i];
-                run_add(&bounds.self, &fold->cursor);
-                run_add(&bounds.total, &fold->cursor);
-            }
             COLUMN(out->self_low, double)[to] = bounds.self.low;
             COLUMN(out->self_high, double)[to] = bounds.self.high;
             COLUMN(out->total_low, double)[to] = bounds.total.low;
@@ -158,10 +155,8 @@ static void keep_open(struct wat_stream *stream)
             fold->open[d].row = d;
         }
         memset(fold->rows + open, 0, (size_t)(stream->rows - open) * sizeof *fold->rows);
-        for (int64_t r = open; fold->bounds && r < stream->rows; r++) {
-            fold->bounds[r] = (struct bounds){0};
-            fold->bounds[r].self.end = fold->bounds[r].total.end = INT64_MIN;
-        }
+        fold->rows_room = open; /* so that the bounds behind begin anew; there is room for them already */
+        fold_more_rows(fold, stream->rows_room);
     }
     stream->rows = open;
 }

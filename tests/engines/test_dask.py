@@ -26,12 +26,12 @@ def deadly(trace, tmp_path, **how):
     return dataclasses.replace(recording, spans=Deadly(recording.spans, chosen, tmp_path / "died", **how))
 
 
-ONE_GROUP = {"metric": "ZONE", "maps": ["ZONE -> MPI Rank 0, MPI Rank 1, MPI Rank 2, MPI Rank 3"]}
+ONE_GROUP = {"metric": "ZONE", "process": "Rank [01]$"}
 
 
 @pytest.mark.parametrize("asked", [{}, ONE_GROUP], ids=["a group per task", "a group in several tasks"])
 def test_a_killed_worker_changes_nothing(trace, tmp_path, dask, asked):
-    expected = wattribute.attribute(trace, **asked)
+    expected = wattribute.attribute(wattribute.read(trace), **asked)
     recording = wattribute.read(trace)
     device = expected.recording.spans.locations()
     kind = "cpu" if asked else "gpu"

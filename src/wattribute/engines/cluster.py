@@ -73,7 +73,7 @@ def _own(distributed: Any, workers: int | None) -> Iterator[Any]:
         cluster = distributed.LocalCluster(
             n_workers=workers or available(),
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             memory_limit=0,
             silence_logs=logging.CRITICAL,
         )

@@ -7,6 +7,7 @@ All ranks repeat the same random iteration, as solvers do; the times between cal
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from pathlib import Path
 
@@ -51,8 +52,8 @@ def write_rank(
     repeats: int,
     calls: tuple[np.ndarray, np.ndarray],
     random: np.random.Generator,
-) -> int:
-    """main around iterations; returns the raw time at which it ended."""
+) -> tuple[LocationWriter, int]:
+    """main around iterations; returns the location and the raw time at which it ended."""
     location = trace.location("Master thread", process)
     entering, regions = calls
     shuffled = random.permutation(REGIONS)
@@ -66,24 +67,44 @@ def write_rank(
         time = int(times[-1])
     location.leave(time + 5, int(local[0]))
     write_clock(location, start, time, random)
-    return time
+    return location, time
+
+
+def write_link(trace: Writer, rank: int, process: int, count: int, end: int, random: np.random.Generator) -> int:
+    """A rank whose event file will be another's, which has ``count`` events; returns its number."""
+    location = trace.location("Master thread", process)
+    shuffled = random.permutation(REGIONS)
+    location.map_ids("region", {i: int(shuffled[i]) for i in range(REGIONS)})
+    location._events.count = count  # what the definitions will declare
+    write_clock(location, OFFSET_TICKS + rank * 1000, end, random)
+    return location.number
 
 
 def write_meter(
-    trace: Writer, rank: int, process: int, node: int, metric: int, end: int, random: np.random.Generator
+    trace: Writer, rank: int, process: int, node: int, metric: int, end: int, random: np.random.Generator, every: int
 ) -> None:
     location = trace.location("energy", process, "metric")
     instance = trace.metric_instance(metric, location.number, "node", node)
     start = OFFSET_TICKS + rank * 1000
-    times = np.arange(start - 10 * READING_TICKS, end + 10 * READING_TICKS, READING_TICKS)
+    times = np.arange(start - 10 * every, end + 10 * every, every)
     location.map_ids("metric", {0: instance})
     microjoules = np.cumsum(random.integers(500_000, 4_000_000, len(times))) + 10**13
     location.readings(times, 0, microjoules)
     write_clock(location, start, end, random)
 
 
-def generate(folder: Path, ranks: int = 16, events: int = 1_000_000) -> Path:
-    """An archive of that many ranks with that many enters and leaves each; made once, kept until it is deleted."""
+def generate(
+    folder: Path,
+    ranks: int = 16,
+    events: int = 1_000_000,
+    distinct: int | None = None,
+    reading_ticks: int = READING_TICKS,
+) -> Path:
+    """An archive of that many ranks with that many enters and leaves each; made once, kept until it is deleted.
+
+    Only the first ``distinct`` ranks have events of their own; the others' event files are links to these. Their id
+    maps and clocks are their own, so that the same bytes mean other functions at other times.
+    """
     anchor = folder / "traces.otf2"
     if anchor.exists():
         return anchor
@@ -91,6 +112,8 @@ def generate(folder: Path, ranks: int = 16, events: int = 1_000_000) -> Path:
     random = np.random.default_rng(ranks)
     size = min(BLOCK, events)
     calls = iteration(random, size)
+    own: list[tuple[LocationWriter, int]] = []
+    linked: dict[int, int] = {}
     with Writer(folder, offset_ticks=OFFSET_TICKS) as trace:
         for i in range(REGIONS):
             trace.region(f"function {i}")
@@ -100,8 +123,17 @@ def generate(folder: Path, ranks: int = 16, events: int = 1_000_000) -> Path:
             if rank % NODE_RANKS == 0:
                 node = trace.node(f"host{rank // NODE_RANKS}", "node", domain="shared_memory")
             process = trace.process(f"MPI Rank {rank}", node)
-            end = write_rank(trace, rank, process, events // size, calls, random)
-            write_meter(trace, rank, process, node, metrics[rank % NODE_RANKS], end, random)
+            if distinct is None or rank < distinct:
+                location, end = write_rank(trace, rank, process, events // size, calls, random)
+                own.append((location, end))
+            else:
+                model, end = own[rank % distinct]
+                count = events // size * size + 2  # and main
+                linked[write_link(trace, rank, process, count, end, random)] = model.number
+            write_meter(trace, rank, process, node, metrics[rank % NODE_RANKS], end, random, reading_ticks)
+    for number, model_number in linked.items():
+        (folder / "traces" / f"{number}.evt").unlink()
+        os.link(folder / "traces" / f"{model_number}.evt", folder / "traces" / f"{number}.evt")
     return anchor
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
@@ -25,12 +25,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from . import _core
 from .errors import FormatError, NotFoundError, OutputError, UnsupportedError
 from .model import (
     Clock,
+    Curve,
     Device,
+    Fold,
     Frames,
+    Intervals,
+    Keys,
     Link,
     Locations,
     Missing,
@@ -43,6 +49,7 @@ from .model import (
     SpanTable,
 )
 from .model.select import select
+from .model.spans import joined
 from .plugins import Selection
 
 if TYPE_CHECKING:
@@ -52,6 +59,7 @@ JSON = "wattribute.json"
 FORMAT = "wattribute-recording"
 VERSION = 1
 _TABLES = {"frames": Frames, "nodes": Nodes, "processes": Processes, "locations": Locations}
+ROW_GROUP = 1 << 18  # spans, 9 MB of columns: what is held of a location at a time
 _SIGNAL_COLUMNS = ("times", "values")
 _VALUE_TYPES = ("int64", "uint64", "float64")
 
@@ -193,6 +201,7 @@ def _write_location(folder: Path, location: int, spans: Spans) -> None:
         folder / f"{location}.parquet",
         compression="zstd",
         compression_level=1,
+        row_group_size=ROW_GROUP,
         use_dictionary=["location", "frame", "depth"],
         column_encoding=delta,
         write_statistics=["start", "end", "frame"],
@@ -223,7 +232,7 @@ def load(path: str | os.PathLike[str]) -> Recording:
     tables = {name: _read_table(folder / f"{name}.parquet", kind, problems) for name, kind in _TABLES.items()}
     return Recording(
         clock=Clock(**content["clock"]),
-        spans=ArchivedSpans(folder / "spans"),
+        spans=ArchivedSpans.of(folder / "spans"),
         signals=_read_signals(folder / "readings", content["signals"], problems),
         devices=tuple(Device(**d) for d in content["devices"]),
         topology=tuple(Link(**(link | {"locations": tuple(link["locations"])})) for link in content["topology"]),
@@ -267,9 +276,14 @@ def _parquet(path: Path, problems: list[Problem]) -> Any:
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        reason = "is missing" if not path.exists() else f"cannot be read ({str(error).splitlines()[0]})"
-        problems.append(Problem("partial", f"{path}: {reason}"))
+        problems.append(_unreadable(path, error))
         return None
+
+
+def _unreadable(path: Path, error: Exception, location: int | None = None) -> Problem:
+    missing = not path.exists()
+    reason = "is missing" if missing else f"cannot be read ({str(error).splitlines()[0]})"
+    return Problem("missing" if missing and location is not None else "partial", f"{path}: {reason}", location)
 
 
 def _read_table(path: Path, kind: Any, problems: list[Problem]) -> Any:
@@ -312,25 +326,53 @@ def _read_signals(folder: Path, described: list[dict[str, Any]], problems: list[
 
 @dataclass(frozen=True)
 class ArchivedSpans(SpanTable):
-    """A source whose spans are read from the archive, one location at a time, when asked for."""
+    """A source whose spans are read from the archive when asked for: a location, or a row group of it, at a time."""
 
     folder: Path = Path()
+    there: tuple[int, ...] = ()  # the locations that have spans
     _problems: list[Problem] = field(default_factory=list)
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__({})
-        object.__setattr__(self, "folder", folder)
-        object.__setattr__(self, "_problems", [])
+    @classmethod
+    def of(cls, folder: Path) -> ArchivedSpans:
+        return cls(folder=folder, there=tuple(sorted(int(file.stem) for file in folder.glob("*.parquet"))))
 
     def locations(self) -> Sequence[int]:
-        return sorted(int(file.stem) for file in self.folder.glob("*.parquet"))
+        return self.there
 
     def spans(self, location: int) -> Spans:
-        file = self.folder / f"{location}.parquet"
-        table = _parquet(file, self._problems) if file.exists() else None  # a location without spans has no file
-        if table is None:
+        pieces = list(self.pieces(location, 0))
+        if not pieces:
             return super().spans(location)
-        return Spans(**{f.name: table.column(f.name).to_numpy() for f in fields(Spans)})
+        return Spans(*(np.concatenate([getattr(piece, f.name) for piece in pieces]) for f in fields(Spans)))
+
+    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
+        return joined([Intervals(*_core.busy(piece, keep)) for piece in self.pieces(location, ROW_GROUP)])
+
+    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+        from ._core.stream import stream
+
+        rolled, first = stream(curves, keys), 0
+        for piece in self.pieces(location, ROW_GROUP):
+            rolled.feed(piece, first)
+            first += len(piece)
+        rolled.end()
+        return Fold.of(rolled.close())
+
+    def pieces(self, location: int, most: int) -> Iterator[Spans]:
+        """A row group after the other, whatever ``most`` says: a file is read as it was written."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if location not in self.there:
+            return
+        file = self.folder / f"{location}.parquet"
+        try:
+            with pq.ParquetFile(file) as parquet:
+                for group in range(parquet.num_row_groups):
+                    table = parquet.read_row_group(group, columns=[f.name for f in fields(Spans)])
+                    yield Spans(**{f.name: table.column(f.name).to_numpy() for f in fields(Spans)})
+        except (OSError, pa.ArrowException) as error:
+            self._problems.append(_unreadable(file, error, location))
 
     def problems(self) -> Sequence[Problem]:
         return tuple(dict.fromkeys(self._problems))

@@ -1,8 +1,10 @@
 """What tests of engines share: a trace with GPU streams and threads, a Dask cluster of two worker
 processes, and an Arkouda server if there is one."""
 
+import gc
 import importlib.util
 import os
+from pathlib import Path
 
 import pytest
 
@@ -20,8 +22,11 @@ def trace(tmp_path_factory):
 @pytest.fixture(scope="session")
 def dask_cluster():
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as made:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as made:
         yield made
+    gc.collect()  # here, where its warnings are not another test's
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +53,11 @@ def arkouda():
     if importlib.util.find_spec("arkouda") is None:
         pytest.skip("the Arkouda client of the server's release is not importable")
     return f"arkouda:{where}"
+
+
+def pytest_collection_modifyitems(items):
+    """Dask leaves sockets and loops to the garbage collector when processes come and go; that is not ours to mend."""
+    for item in items:
+        if Path(item.path).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))

@@ -36,6 +36,7 @@ QUESTIONS = {
     "nothing there": {"begin": 100, "end": 101},
     "some processes and frames": {"process": "Rank [12]", "exclude_frame": "MPI", "of": "host"},
     "a map": {"maps": ["ZONE -> MPI Rank 0, MPI Rank 3"], "metric": "ZONE"},
+    "one group": {"metric": "ZONE", "process": "Rank [01]$"},
     "another kind of metric": {"metric_kinds": ["ZONE=gauge:W"], "metric": "ZONE", "of": "host"},
     "no such metric": {"metric": "nothing like it"},
     "nobody uses it": {"maps": ["energy -> nobody"], "metric": "energy_count"},

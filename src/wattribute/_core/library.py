@@ -61,6 +61,13 @@ Fold = _columns(
     "self_low self_high total_low total_high path_frame path_parent",
 )
 
+Rows = _columns(
+    "Rows",
+    "start end frame depth self_ticks self_covered total_covered self_value total_value "
+    "self_low self_high total_low total_high",
+)
+Full = ctypes.CFUNCTYPE(c_int)
+
 
 class Curve(ctypes.Structure):
     _fields_ = (
@@ -104,6 +111,16 @@ def _load() -> ctypes.CDLL | None:
     library.wat_fold.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, *fold)
     library.wat_read_definitions.argtypes = (c_char_p, c_int64, c_int64, POINTER(c_char_p), column)
     library.wat_read_definitions.restype = c_int64
+    library.wat_stream_open.argtypes = (*fold[:3], c_int)
+    library.wat_stream_open.restype = c_void_p
+    library.wat_stream_feed.argtypes = (c_void_p, c_int64, *(c_void_p,) * 5, c_int64)
+    library.wat_stream_finish.argtypes = (c_void_p,)
+    library.wat_stream_finish.restype = None
+    library.wat_stream_rows.argtypes = (c_void_p,)
+    library.wat_stream_rows.restype = c_int64
+    library.wat_stream_take.argtypes = (c_void_p, POINTER(Rows))
+    library.wat_stream_close.argtypes = (c_void_p, POINTER(Fold), c_int)
+    library.wat_read_rows.argtypes = (location, c_void_p, c_int64, Full, report)
     library.wat_free.argtypes = (c_void_p, c_int64)
     library.wat_free.restype = None
     return library

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,23 @@ import numpy.typing as npt
 
 from . import reference_otf2
 from .kernels import fold_columns, fold_inputs
-from .library import LIBRARY, Column, Events, Fold, Location, Metrics, Report, Spans, address, array, contiguous
+from .library import LIBRARY, Column, Events, Fold, Full, Location, Metrics, Report, Spans, address, array, contiguous
 from .records import CODES, FIRST_KIND, KINDS, OTHERWISE, Columns, Files, Tables, status
+from .stream import Stream, each_span
 
-__all__ = ["FIRST_KIND", "KINDS", "Files", "Tables", "busy", "decode", "definitions", "events", "fold", "guess_busy"]
+__all__ = [
+    "FIRST_KIND",
+    "KINDS",
+    "Files",
+    "Tables",
+    "busy",
+    "decode",
+    "definitions",
+    "events",
+    "fold",
+    "guess_busy",
+    "rows",
+]
 
 FIELDS, SLACK = 12, 32  # WAT_FIELDS; bytes behind its input that the core may look at
 _METRICS = (("time", "<i8"), ("id", "<u4"), ("n", "|u1"), ("type", "|u1"), ("bits", "<u8"))
@@ -105,6 +119,34 @@ def fold(
     LIBRARY.wat_read_fold(location, *inputs, interval, out, report)
     found = fold_columns(out, len(curves), bool(keys.by_path))
     return None if report.code == OTHERWISE else found | _told(files, report)
+
+
+def rows(
+    files: Files, tables: Tables, curves: Sequence[Any], keys: Any, most: int, take: Callable[[Columns], None]
+) -> Columns:
+    """A row per span against curves, given to ``take`` whenever there are ``most`` of them (those still open are not
+    among them), and at the end; what :func:`decode` says besides spans."""
+    if LIBRARY is None:
+        found = reference_otf2.decode(files, tables, True, False)
+        take(each_span(SimpleNamespace(**{name: found[name] for name, _ in _SPANS}), curves, keys))
+        return {name: value for name, value in found.items() if not name.startswith("metric_")}
+    stream, report = Stream(curves, keys, each=True), Report()
+    raised: list[BaseException] = []
+
+    def full() -> int:
+        try:
+            take(stream.take())
+        except BaseException as error:  # C must not be left by an exception
+            raised.append(error)
+        return len(raised)
+
+    location, _alive = _location(files, tables)
+    LIBRARY.wat_read_rows(location, stream.handle, most, Full(full), report)
+    if raised:
+        raise raised[0]
+    take(stream.take())
+    stream.close()
+    return _told(files, report)
 
 
 def _location(files: Files, tables: Tables) -> tuple[Location, Any]:

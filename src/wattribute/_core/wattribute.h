@@ -88,6 +88,18 @@ struct wat_fold {
     struct wat_column path_frame, path_parent;
 };
 
+/* a row per span: model.SpanRows; those from self_covered on per (curve, row) */
+struct wat_rows {
+    struct wat_column start, end, frame, depth, self_ticks;
+    struct wat_column self_covered, total_covered, self_value, total_value;
+    struct wat_column self_low, self_high, total_low, total_high;
+};
+
+struct wat_stream;
+
+/* called when there are as many rows as wanted; not 0: stop */
+typedef int (*wat_full)(void);
+
 WAT_API void wat_free(void *data, int64_t bytes);
 
 WAT_API int wat_read_events(const struct wat_location *, struct wat_events *, struct wat_metrics *, struct wat_report *);
@@ -110,5 +122,16 @@ WAT_API int wat_busy(const int64_t *start, const int64_t *end, const int32_t *fr
 WAT_API int wat_fold(const int64_t *start, const int64_t *end, const int32_t *frame, const int64_t *parent,
                      const uint8_t *resumed, int64_t n, const struct wat_curve *, int64_t curves,
                      const struct wat_keys *, struct wat_fold *);
+
+/* Spans that come in pieces, numbered from `first`; curves and keys have to live as long as the stream. `each`: a row per
+ * span, to be taken between pieces; otherwise the roll-up comes with wat_stream_close. */
+WAT_API struct wat_stream *wat_stream_open(const struct wat_curve *, int64_t curves, const struct wat_keys *, int each);
+WAT_API int wat_stream_feed(struct wat_stream *, int64_t first, const int64_t *start, const int64_t *end,
+                            const int32_t *frame, const int64_t *parent, const uint8_t *resumed, int64_t n);
+WAT_API void wat_stream_finish(struct wat_stream *);
+WAT_API int64_t wat_stream_rows(const struct wat_stream *);
+WAT_API int wat_stream_take(struct wat_stream *, struct wat_rows *);
+WAT_API int wat_stream_close(struct wat_stream *, struct wat_fold *, int code);
+WAT_API int wat_read_rows(const struct wat_location *, struct wat_stream *, int64_t most, wat_full, struct wat_report *);
 
 #endif

@@ -6,7 +6,7 @@ whose greatest error is stated. A sensor that two recordings read (two samplers 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -30,9 +30,11 @@ from ..model import (
     Processes,
     Recording,
     Signal,
+    SpanRows,
     Spans,
     SpanSource,
 )
+from ..model.spans import cut, rows_of
 
 ALIGN = ("clock", "start")
 _NS = 1_000_000_000
@@ -124,6 +126,11 @@ class MergedSpans:
         from .. import _core
 
         return Fold.of(_core.fold(self.spans(location), curves, keys))
+
+    def rows(
+        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
+    ) -> None:
+        rows_of(cut(self.spans(location), most), curves, keys, take)
 
     def problems(self) -> Sequence[Problem]:
         seen = {id(part.source): part.source for part in self.parts.values()}

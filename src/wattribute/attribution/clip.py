@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Curve, Fold, Intervals, Keys, Problem, Recording, Spans, SpanSource
+from ..model import Curve, Fold, Intervals, Keys, Problem, Recording, SpanRows, Spans, SpanSource
+from ..model.spans import cut, rows_of
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Clipped:
         from .. import _core
 
         return Fold.of(_core.fold(self.spans(location), curves, keys))
+
+    def rows(
+        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
+    ) -> None:
+        rows_of(cut(self.spans(location), most), curves, keys, take)
 
     def problems(self) -> Sequence[Problem]:
         return self.inner.problems()

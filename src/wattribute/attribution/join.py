@@ -62,7 +62,7 @@ class Book(NamedTuple):
     measured: float
     idle: float | None
     unit: str
-    times: npt.NDArray[np.int64]
+    ends: tuple[int, ...]  # the first and the last reading's time, in ticks
     bounded: bool
     problems: tuple[Problem, ...]
     windows: int  # in which the readings tell energies apart
@@ -238,15 +238,7 @@ def _first(fold: Fold, curves: int) -> Fold:
 
 def _book(row: int, found: DeviceCurves) -> Book:
     energy = found.energy
+    times, idle = energy.times, found.split.idle
+    ends = (int(times[0]), int(times[-1])) if len(times) else ()
     windows = len(energy.windows[0]) - 1 if energy.bounded else 0
-    books = (
-        row,
-        energy.measured,
-        found.split.idle,
-        energy.unit,
-        energy.times,
-        energy.bounded,
-        energy.problems,
-        windows,
-    )
-    return Book(*books)
+    return Book(row, energy.measured, idle, energy.unit, ends, energy.bounded, energy.problems, windows)

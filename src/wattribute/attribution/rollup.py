@@ -145,7 +145,7 @@ def _devices(
     schema = {"coverage": pl.Float64, "gain_error": pl.Float64, "resolution": pl.Float64}
     table = pl.DataFrame(rows, schema_overrides=schema)
     problems = list(dict.fromkeys(problem for book in books for problem in book.problems))
-    if (plan.begin is not None or plan.end is not None) and not any(len(book.times) for book in books):
+    if (plan.begin is not None or plan.end is not None) and not any(book.ends for book in books):
         problems.append(Problem("outside", "no reading lies in the part of the time that was asked for"))
     return table.rename({name: f"{name}_{suffix(books)}" for name in ("measured", "attributed", "idle")}), problems
 
@@ -160,7 +160,7 @@ def suffix(books: Sequence[Book]) -> str:
 
 
 def _no_overlap(recording: Recording, books: Sequence[Book]) -> str:
-    ends = [recording.clock.seconds(int(book.times[i])) for book in books for i in (0, -1) if len(book.times)]
+    ends = [recording.clock.seconds(end) for book in books for end in book.ends]
     if not ends:
         return "no signal has more than one reading; energy is told by at least two"
     read = f"{min(ends):.6g} … {max(ends):.6g} s"

@@ -1,24 +1,28 @@
-"""One row per span, location by location, so that billions of them do not fill memory."""
+"""One row per span, a piece of a location at a time, so that billions of them do not fill memory.
+
+Spans stand in the order they began, except that one which is open when a piece is full comes with a later piece.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _core
-from ..model import Keys, Recording
+from ..model import Keys, Recording, SpanRows
 from ..model.spans import BOUNDS
 from . import labels, statistics
 from .join import DeviceCurves, Map, Plan, curves, masks
 from .shares import alone
-from .stream import to_parquet
+from .stream import parquet
 
 if TYPE_CHECKING:
     import polars as pl
+
+CHUNK = 1 << 17  # spans: what is held of a location, some 30 MB
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,17 @@ class SpanFolder:
         return Path(self.path) / f"{number:05}-{location:07}.parquet"
 
 
-def span_rows(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]]) -> Iterator[pl.DataFrame]:
-    """A table per location and device; ordered by group, device and location, spans in the order they began."""
+Take = Callable[["pl.DataFrame"], None]
+
+
+def each_row(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]], take: Take) -> None:
+    """All span rows, a piece of a location after the other; ordered by group, device and location."""
     names = (labels.location_labels(recording), labels.process_labels(recording))
     for group in groups:
         found = curves(recording, plan, group)
         for row in group:
-            mask = masks(recording, plan.sources[row].of)
             for location in plan.sources[row].users:
-                yield _table(recording, plan, found[row], location, mask(location), names)
+                _rows(recording, plan, found[row], location, names, take)
 
 
 def write_rows(
@@ -55,31 +61,34 @@ def write_rows(
     each: Map[Any, Any] = map,
 ) -> None:
     """The span rows of some locations of a group, a file per device and location."""
-    names = (folder.locations, folder.processes)
-    mask = masks(recording, plan.sources[next(iter(found))].of)
-    pairs = [(row, location) for row in found for location in plan.sources[row].users if location in set(locations)]
+    chosen = set(locations)
+    pairs = [(row, location) for row in found for location in plan.sources[row].users if location in chosen]
 
     def write(pair: tuple[int, int]) -> None:
         row, location = pair
-        to_parquet([_table(recording, plan, found[row], location, mask(location), names)], folder.part(row, location))
+        with parquet(folder.part(row, location)) as take:
+            _rows(recording, plan, found[row], location, (folder.locations, folder.processes), take)
 
     list(each(write, pairs))
 
 
-def _table(recording: Recording, plan: Plan, found: DeviceCurves, location: int, mask: Any, names: Any) -> pl.DataFrame:
+def _rows(recording: Recording, plan: Plan, found: DeviceCurves, location: int, names: Any, take: Take) -> None:
+    """The span rows of one location and device; ``take`` gets a table per piece, at least one."""
+    mask = masks(recording, found.source.of)(location)
+    keys = Keys(np.where(mask, 0, -1).astype(np.int32), 1)
+    both = [found.split.curves[location], alone(found.energy, [location], False).curves[location]]
+    recording.spans.rows(
+        location, both, keys, CHUNK, lambda spans: take(_table(recording, plan, found, location, spans, names))
+    )
+
+
+def _table(
+    recording: Recording, plan: Plan, found: DeviceCurves, location: int, spans: SpanRows, names: Any
+) -> pl.DataFrame:
     import polars as pl
 
-    spans = recording.spans.spans(location)
-    kept = np.flatnonzero(mask[spans.frame]) if len(spans) else np.empty(0, np.int64)
-    own_row = np.full(len(spans), -1, np.int32)
-    own_row[kept] = np.arange(len(kept))
-    # a frame of its own for each span makes a fold tell one span from another
-    each = replace(spans, frame=np.arange(len(spans), dtype=np.int32))
-    both = [found.split.curves[location], alone(found.energy, [location], False).curves[location]]
-    fold = _core.fold(each, both, Keys(own_row, len(kept)))
     source, clock = found.source, recording.clock
     owner = recording.owner(location)
-    frame = spans.frame[kept]
     unit = "j" if found.energy.unit == "J" else "value"
     constants = {
         "run": str(recording.metadata.get("name", "")),
@@ -91,42 +100,43 @@ def _table(recording: Recording, plan: Plan, found: DeviceCurves, location: int,
         "location": names[0][location],
     }
     columns: dict[str, Any] = {
-        "frame": pl.Series(recording.frames.name, dtype=pl.String).gather(frame),
-        "depth": spans.depth[kept],
-        "start_ns": clock.ns(spans.start[kept]),
-        "end_ns": clock.ns(spans.end[kept]),
-        f"self_{unit}": fold["self_value"][0],
-        f"total_{unit}": fold["total_value"][0],
+        "frame": pl.Series(recording.frames.name, dtype=pl.String).gather(spans.frame),
+        "depth": spans.depth,
+        "start_ns": clock.ns(spans.start),
+        "end_ns": clock.ns(spans.end),
+        f"self_{unit}": spans.self_value[0],
+        f"total_{unit}": spans.total_value[0],
     }
     for name in BOUNDS:
-        bound = np.full(len(kept), np.nan) if fold[name] is None else fold[name][0]
+        bounds = getattr(spans, name)
+        bound = np.full(len(spans), np.nan) if bounds is None else bounds[0]
         columns[f"{name}_{unit}"] = pl.Series(bound, dtype=pl.Float64, nan_to_null=True)
     columns |= {
-        "self_ns": clock.ns(fold["self_ticks"]),
-        "total_ns": clock.ns(fold["total_ticks"]),
-        "covered_ns": clock.ns(fold["total_covered"][0]),
+        "self_ns": clock.ns(spans.self_ticks),
+        "total_ns": clock.ns(spans.end - spans.start),
+        "covered_ns": clock.ns(spans.total_covered[0]),
     }
-    columns |= _rates(plan, found, spans, kept, fold, clock.ticks_per_s, unit)
+    columns |= _rates(plan, found, spans, clock.ticks_per_s, unit)
     table = pl.DataFrame(columns)
     fixed = [pl.lit(value, dtype=pl.String).alias(name) for name, value in constants.items()]
     return table.select(*fixed, pl.all(), pl.lit(found.energy.unit).alias("unit"))
 
 
-def _rates(plan: Plan, found: DeviceCurves, spans: Any, kept: Any, fold: Any, ticks_per_s: int, unit: str) -> Any:
+def _rates(plan: Plan, found: DeviceCurves, spans: SpanRows, ticks_per_s: int, unit: str) -> Any:
     """Power over the covered self time and, if asked for, statistics of the readings inside each span."""
     import polars as pl
 
     def over(amount: Any, ticks: Any) -> pl.Series:
-        ratio = np.divide(amount * ticks_per_s, ticks, out=np.full(len(kept), np.nan), where=ticks > 0)
+        ratio = np.divide(amount * ticks_per_s, ticks, out=np.full(len(spans), np.nan), where=ticks > 0)
         return pl.Series(ratio, dtype=pl.Float64, nan_to_null=True)
 
-    own, whole = fold["self_covered"][0], fold["total_covered"][0]
-    columns = {"power_w" if unit == "j" else "self_rate": over(fold["self_value"][0], own)}
+    own, whole = spans.self_covered[0], spans.total_covered[0]
+    columns = {"power_w" if unit == "j" else "self_rate": over(spans.self_value[0], own)}
     if plan.options.statistics:
-        low, high, count = statistics.of_spans(found.energy, spans.start[kept], spans.end[kept])
+        low, high, count = statistics.of_spans(found.energy, spans.start, spans.end)
         columns |= {
-            "total_rate": over(fold["total_value"][0], whole),
-            "mean": over(fold["total_value"][1], whole),
+            "total_rate": over(spans.total_value[0], whole),
+            "mean": over(spans.total_value[1], whole),
             "min": pl.Series(low, dtype=pl.Float64, nan_to_null=True),
             "max": pl.Series(high, dtype=pl.Float64, nan_to_null=True),
             "readings": pl.Series(count, dtype=pl.Int64),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from ..errors import OutputError
 
@@ -13,24 +15,28 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def to_parquet(tables: Iterable[pl.DataFrame], path: str | os.PathLike[str]) -> int:
-    """Write tables of one schema as row groups; the number of rows written."""
+@contextmanager
+def parquet(path: str | os.PathLike[str]) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """A function that writes tables of one schema as row groups of a file.
+
+    Two processes may write the same file (a cluster may do a task twice): each its own, and the last one whole wins.
+    """
     import pyarrow.parquet as pq
 
     path = Path(path)
-    if not path.absolute().parent.is_dir():
-        raise OutputError(f"{path}: there is no folder {path.parent}")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
     writer: Any = None
-    count = 0
+
+    def write(table: pl.DataFrame) -> None:
+        nonlocal writer
+        arrow = table.to_arrow()
+        if writer is None:
+            writer = pq.ParquetWriter(partial, arrow.schema, compression="zstd", compression_level=1)
+        if len(table):
+            writer.write_table(arrow.cast(writer.schema))
+
     try:
-        for table in tables:
-            arrow = table.to_arrow()
-            if writer is None:
-                writer = pq.ParquetWriter(partial, arrow.schema, compression="zstd", compression_level=1)
-            if len(table):
-                writer.write_table(arrow.cast(writer.schema))
-                count += len(table)
+        yield write
         if writer is not None:
             writer.close()
             os.replace(partial, path)
@@ -40,4 +46,3 @@ def to_parquet(tables: Iterable[pl.DataFrame], path: str | os.PathLike[str]) -> 
         if writer is not None and writer.is_open:
             writer.close()
         partial.unlink(missing_ok=True)
-    return count

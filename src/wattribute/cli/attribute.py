@@ -31,7 +31,7 @@ def command(
     ] = False,
     spans: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="OUT.parquet", help="Also stream one row per span to this file."),
+        typer.Option(metavar="OUT", help="Also stream one row per span to OUT.parquet, or to a folder of such files."),
     ] = None,
     zone: Annotated[Optional[str], typer.Option(help="Add CO2e for this zone; see `wattribute zones`.")] = None,  # noqa: UP045
     intensity: Annotated[

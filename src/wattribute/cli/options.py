@@ -77,6 +77,12 @@ def _flags(
     exclude_frame: ExcludeFrame = None,
     metric_kind: MetricKinds = None,
     threads: Threads = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="Where it is computed: local, or dask[:SCHEDULER] (tcp://HOST:8786; else workers started here)."
+        ),
+    ] = "local",
 ) -> None:
     """Only its signature counts."""
 

@@ -104,7 +104,7 @@ def _prepare(
     from ..attribution.options import checked, moment
 
     if engine.partition(":")[0] not in ENGINES:
-        raise OptionError.unknown("engine", engine, ENGINES)
+        raise OptionError.unknown("engine", engine.partition(":")[0], ENGINES)
     if threads is not None and threads < 1:
         raise OptionError(f"threads has to be at least 1, not {threads}")
     reading = {name: given.pop(name) for name in READING if name in given}
@@ -112,6 +112,8 @@ def _prepare(
     if wrong:
         raise OptionError.unknown("option", wrong[0], (*checked.__annotations__, *READING, "topology", "maps"))
     options = checked(**given)
+    if engine != "local" and not isinstance(source, Recording):
+        source = os.path.abspath(source)  # workers elsewhere read it too, and stand in other folders
     recording = obtained(source, reading, threads)
     first, last = moment(begin, recording.clock), moment(end, recording.clock)
     if first is not None and last is not None and first >= last:

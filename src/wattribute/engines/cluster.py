@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from ..errors import ClusterError, MissingExtraError
 from .local import available
 
 CONNECT_S = 5
+WORKERS_S = 15  # the first may be starting
 _COMPARED = ("wattribute", "numpy")
 _MALLOC = "MALLOC_TRIM_THRESHOLD_"  # Dask's value of it gives memory back after every large array
 
@@ -51,7 +53,7 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
         try:
             client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            reason = str(error.__cause__ or error).splitlines()[0]
+            reason = (str(error.__cause__) or type(error).__name__).partition("\n")[0].rpartition(">: ")[2]
             raise ClusterError(
                 f"no Dask scheduler answers at {address} within {CONNECT_S} s ({reason}); "
                 "is it running, and is the address the one it printed (tcp://HOST:8786)?"
@@ -71,7 +73,7 @@ def _own(distributed: Any, workers: int | None) -> Iterator[Any]:
         cluster = distributed.LocalCluster(
             n_workers=workers or available(),
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             memory_limit=0,
             silence_logs=logging.CRITICAL,
         )
@@ -91,7 +93,19 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def check(client: Any, wait_s: float = CONNECT_S) -> int:
+def answers(client: Any) -> bool:
+    """Whether the scheduler can still be spoken to."""
+    until = time.monotonic() + CONNECT_S
+    while client.status == "connecting" and time.monotonic() < until:
+        time.sleep(0.05)
+    try:
+        client.nthreads()
+    except Exception:  # whatever it was, it is no answer
+        return False
+    return True
+
+
+def check(client: Any, wait_s: float = WORKERS_S) -> int:
     """How many threads the workers have together; an error when there are none, or they run other versions."""
     try:
         client.wait_for_workers(1, timeout=wait_s)

@@ -9,6 +9,7 @@ and changes nothing. Workers read the trace themselves, so all of them have to s
 from __future__ import annotations
 
 import pickle
+from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -114,42 +115,42 @@ class _Run:
 
     def finish(self) -> Done:
         """Send, gather, send again what was lost; what cannot be had is said."""
-        gone = ""
-        for _ in range(ROUNDS):
-            try:
-                gone = self._round()
-            except BaseException:
-                self._forget()
-                raise
-            if not self.left or gone:
-                break
+        reason, there = "", True
+        try:
+            for _ in range(ROUNDS):
+                reason = self._round()
+                there = not self.left or cluster.answers(self.client)
+                if not (self.left and there):
+                    break
+        except BaseException:  # Ctrl-C among them: nobody waits for these any more
+            if cluster.answers(self.client):
+                self.client.cancel(list(self.sent), force=True)
+            raise
         found, problems = self._opened()
-        if self.left:
-            gone = gone or f"its workers were lost {ROUNDS} times"
-            if not found:
-                raise ClusterError(f"the Dask cluster went away before anything was finished ({gone})")
-            problems.append(self._unfinished(gone))
-        return Done(found, problems)
+        if self.left and there:
+            raise ClusterError(f"the Dask cluster cannot do the work ({reason or 'its workers die of it'})")
+        if self.left and not found:
+            raise ClusterError(f"the Dask scheduler went away before anything was finished ({reason})")
+        return Done(found, [*problems, self._unfinished(reason)] if self.left else problems)
 
     def _round(self) -> str:
-        """Send what is left and gather it; the reason when the scheduler cannot be spoken to any more."""
+        """Send what is left and gather what comes; why not all of it did."""
         from distributed import as_completed
 
+        reason = ""
         try:
             self.sent = self._send()
             for future in as_completed(list(self.sent), loop=self.client.loop):
-                if future.status in ("finished", "error"):
-                    self._take(future)
-        except (OSError, RuntimeError) as error:  # Dask's own are of these; ours are told as they are
-            if isinstance(error, WattributeError) or self.client.status == "running":
-                raise
-            return f"{type(error).__name__}: {error}".splitlines()[0]
-        return "" if self.client.status == "running" else "the connection to the scheduler was lost"
+                reason = self._take(future) or reason
+        except WattributeError:
+            raise
+        except (Exception, CancelledError) as error:  # Dask has no one kind for what can happen on the way
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        return reason
 
     def _send(self) -> dict[Any, tuple[int, int]]:
         """Futures of answers, and which share of which task each is."""
         submit = self.client.submit
-        how = {"pure": False, "retries": RETRIES}
         work = self.work
         # a task brings its own signals; those that tell a load may be anybody's
         signals = work.recording.signals if work.plan.options.share == "load" else ()
@@ -158,6 +159,7 @@ class _Run:
         tasks = [one.task if isinstance(one, Large) else one for one in self.left.values()]
         sent: dict[Any, tuple[int, int]] = {}
         for (number, one), task in zip(self.left.items(), self.client.scatter(tasks, hash=False), strict=True):
+            how = {"pure": False, "retries": RETRIES, "priority": -number}  # the largest first
             if isinstance(one, Task):
                 sent[submit(_solved, common, task, **how)] = number, 0
                 continue
@@ -167,24 +169,23 @@ class _Run:
                 sent[submit(_parts, common, task, found, some, **how)] = number, share
         return sent
 
-    def _take(self, future: Any) -> None:
-        """Keep an answer; a task is done with its last one."""
+    def _take(self, future: Any) -> str:
+        """Keep an answer, with whose last one a task is done; or why it was lost on the way."""
+        number, share = self.sent[future]
         if future.status == "error":
             error = future.exception()
             if isinstance(error, WattributeError):
                 raise error
-            raise ClusterError(f"a task failed on the cluster: {type(error).__name__}: {error}") from error
-        number, share = self.sent[future]
-        self.answers[number, share] = future.result()
+            return f"{type(error).__name__}: {error}".splitlines()[0]
+        try:
+            self.answers[number, share] = future.result()
+        except (OSError, CancelledError) as error:  # its worker died with it, or the scheduler did
+            return str(error) or "the connection to the scheduler was lost"
         future.release()
         one = self.left[number]
-        wanted = len(one.shares) if isinstance(one, Large) else 1
-        if all((number, i) in self.answers for i in range(wanted)):
+        if all((number, i) in self.answers for i in range(len(one.shares) if isinstance(one, Large) else 1)):
             del self.left[number]
-
-    def _forget(self) -> None:
-        if self.client.status == "running":
-            self.client.cancel(list(self.sent), force=True)
+        return ""
 
     def _opened(self) -> tuple[list[Solved], list[Problem]]:
         """All answers in the order of tasks; of a group that was not finished, what has its books."""
@@ -210,6 +211,6 @@ class _Run:
         whole = len(np.unique([user for source in plan.sources for user in source.users]))
         return Problem(
             "partial",
-            f"{len(set(lost))} of {whole} locations are not in these numbers: the Dask cluster went away ({reason}); "
+            f"{len(set(lost))} of {whole} locations are not in these numbers: the Dask scheduler went away ({reason}); "
             "the rest is whole",
         )

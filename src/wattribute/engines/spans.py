@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..attribution import labels
 from ..attribution.join import Plan
-from ..attribution.rows import SpanFolder, span_rows
+from ..attribution.rows import SpanFolder, each_row
+from ..attribution.stream import parquet
 from ..errors import OptionError, OutputError
 from ..model import Problem, Recording
 
@@ -70,11 +71,12 @@ def destination(
     if path is None:
         import polars as pl
 
-        found.rows = pl.concat(list(span_rows(recording, plan, groups)), how="diagonal_relaxed")
+        tables: list[pl.DataFrame] = []
+        each_row(recording, plan, groups, tables.append)
+        found.rows = pl.concat(tables, how="diagonal_relaxed")
     else:
-        from ..attribution.stream import to_parquet
-
-        to_parquet(span_rows(recording, plan, groups), path)
+        with parquet(path) as take:
+            each_row(recording, plan, groups, take)
 
 
 def _make(folder: Path, parts: int) -> None:

@@ -16,6 +16,7 @@ from .work import Work
 
 T = TypeVar("T")
 TASKS_PER_SLOT = 4  # so that a slow or lost worker leaves little to be done again
+UNEVEN = 1.25  # a whole group saves a pass over its events (see attribution.guess), so it may be a little too large
 
 
 class Task(NamedTuple):
@@ -45,11 +46,12 @@ def cut(work: Work, slots: int) -> list[Task | Large]:
     """Tasks of about equal size, the largest first."""
     recording, plan = work.recording, work.plan
     weights = [_events(recording, users(plan, group)) for group in work.groups]
-    most = max(1, sum(weights) // (TASKS_PER_SLOT * max(slots, 1)))
+    fair = sum(weights) / max(slots, 1)
+    most = max(1, int(fair) // TASKS_PER_SLOT)
     found: list[Task | Large] = []
     small: list[tuple[tuple[int, ...], int]] = []
     for group, weight in zip(work.groups, weights, strict=True):
-        if weight > most and len(users(plan, group)) > 1:
+        if weight > UNEVEN * fair and len(users(plan, group)) > 1:
             task = _task(plan, [group], weight)
             needed = _shares(recording, asked(plan, group), most)
             found.append(Large(task, needed, _shares(recording, users(plan, group), most)))

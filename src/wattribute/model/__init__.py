@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from .attribution import Attribution
     from .devices import Device
     from .recording import Clock, Link, Missing, Problem, Recording, Signal
-    from .spans import Curve, Fold, Intervals, Keys, Spans, SpanSource, SpanTable
+    from .spans import Curve, Fold, Intervals, Keys, SpanRows, Spans, SpanSource, SpanTable
     from .tables import Frames, Locations, Nodes, Paths, Processes
 
 _HOME = {
     "attribution": ("Attribution",),
     "devices": ("Device",),
     "recording": ("Clock", "Link", "Missing", "Problem", "Recording", "Signal"),
-    "spans": ("Curve", "Fold", "Intervals", "Keys", "SpanSource", "SpanTable", "Spans"),
+    "spans": ("Curve", "Fold", "Intervals", "Keys", "SpanRows", "SpanSource", "SpanTable", "Spans"),
     "tables": ("Frames", "Locations", "Nodes", "Paths", "Processes"),
 }
 
@@ -43,6 +43,7 @@ __all__ = [
     "Processes",
     "Recording",
     "Signal",
+    "SpanRows",
     "SpanSource",
     "SpanTable",
     "Spans",

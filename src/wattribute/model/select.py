@@ -7,7 +7,7 @@ frame that stays. Rows of the tables keep their numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..errors import OptionError
 from .recording import Problem, Recording
-from .spans import Curve, Fold, Intervals, Keys, Spans, SpanSource
+from .spans import ABSENT, Curve, Fold, Intervals, Keys, SpanRows, Spans, SpanSource
 
 Mask = npt.NDArray[np.bool_]
 
@@ -95,6 +95,12 @@ class SelectedSpans:
     def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
         row = np.where(self.kept, keys.row, np.int32(-1)).astype(np.int32)
         return self.source.fold(location, curves, replace(keys, row=row))
+
+    def rows(
+        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
+    ) -> None:
+        row = np.where(self.kept, keys.row, np.int32(ABSENT)).astype(np.int32)
+        self.source.rows(location, curves, replace(keys, row=row), most, take)
 
     def problems(self) -> Sequence[Problem]:
         return self.source.problems()

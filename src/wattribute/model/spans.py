@@ -7,8 +7,8 @@ it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -76,6 +76,8 @@ class Curve:
 class Keys:
     """How spans fall into rows: by ``row[frame]`` (−1: as if the span were not there), or by call path.
 
+    Where depths are told, a span counts in the depth of others unless its row is ABSENT.
+
     With ``by_path`` a row is a call path of kept frames, made as it is met; ``row`` then only says which frames count.
     """
 
@@ -84,6 +86,7 @@ class Keys:
     by_path: bool = False
 
 
+ABSENT = -2
 BOUNDS = ("self_low", "self_high", "total_low", "total_high")  # of a Fold: None where a curve has no bounds
 
 
@@ -111,6 +114,28 @@ class Fold:
         return cls(**columns, paths=None if paths is None else Paths(*paths))
 
 
+@dataclass(frozen=True)
+class SpanRows:
+    """Some spans of a location against curves; columns from ``self_covered`` on: one value per (curve, span)."""
+
+    start: Int64s
+    end: Int64s
+    frame: Int32s
+    depth: Int32s
+    self_ticks: Int64s
+    self_covered: Int64s
+    total_covered: Int64s
+    self_value: Floats
+    total_value: Floats
+    self_low: Floats | None
+    self_high: Floats | None
+    total_low: Floats | None
+    total_high: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
 class SpanSource(Protocol):
     """Where spans come from. ``keep[frame]`` says which frames exist for the caller (None: all)."""
 
@@ -128,6 +153,15 @@ class SpanSource(Protocol):
 
     def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
         """Roll a location's spans up against curves, in the order in which spans end."""
+        ...
+
+    def rows(
+        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
+    ) -> None:
+        """One row per span that has a row in ``keys``, handed to ``take`` whenever there are ``most`` of them.
+
+        Spans stand in the order they began, except that one which is open when a piece is full comes in a later piece.
+        """
         ...
 
     def problems(self) -> Sequence[Problem]:
@@ -183,5 +217,46 @@ class SpanTable:
 
         return Fold.of(_core.fold(self.spans(location), curves, keys))
 
+    def rows(
+        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
+    ) -> None:
+        rows_of(self.pieces(location, most), curves, keys, take)
+
+    def pieces(self, location: int, most: int) -> Iterator[Spans]:
+        """The spans of a location in pieces of at most so many."""
+        return cut(self.spans(location), most)
+
     def problems(self) -> Sequence[Problem]:
         return ()
+
+
+def cut(spans: Spans, most: int) -> Iterator[Spans]:
+    """Columns in pieces; ``parent`` keeps the numbers of the whole."""
+    for at in range(0, len(spans), most):
+        yield Spans(*(getattr(spans, f.name)[at : at + most] for f in fields(spans)))
+
+
+def joined(pieces: Sequence[Intervals]) -> Intervals:
+    """Busy intervals of neighbouring pieces of a location as those of the whole: what touches or overlaps is one."""
+    if len(pieces) <= 1:
+        return pieces[0] if pieces else Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
+    start, end = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("start", "end"))
+    reach = np.maximum.accumulate(end)  # a span of an earlier piece may reach over later ones
+    begins = np.ones(len(start), bool)
+    begins[1:] = start[1:] > reach[:-1]
+    return Intervals(start[begins], reach[np.append(begins[1:], True)[: len(start)]])
+
+
+def rows_of(pieces: Iterable[Spans], curves: Sequence[Curve], keys: Keys, take: Callable[[SpanRows], None]) -> None:
+    """``SpanSource.rows`` for spans that are columns already."""
+    from .._core.stream import stream
+
+    each, first = stream(curves, keys, each=True), 0
+    for piece in pieces:
+        if first:
+            take(SpanRows(**each.take()))
+        each.feed(piece, first)
+        first += len(piece)
+    each.end()
+    take(SpanRows(**each.take()))
+    each.close()

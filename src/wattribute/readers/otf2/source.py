@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._core import otf2 as core
-from ...model import Curve, Fold, Intervals, Keys, Problem, Spans
+from ...model import Curve, Fold, Intervals, Keys, Problem, SpanRows, Spans
 from .anchor import Anchor
 from .tables import Model
 
@@ -95,6 +95,14 @@ class Source:
             return None
         self.note(location, columns)
         return Fold.of({name: column for name, column in columns.items() if name not in _FOLD_EXTRAS})
+
+    def rows(
+        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
+    ) -> None:
+        def piece(columns: Mapping[str, Any]) -> None:
+            take(SpanRows(**columns))
+
+        self.note(location, core.rows(self.files(location), self.tables(location), curves, keys, most, piece))
 
     def problems(self) -> Sequence[Problem]:
         with self._lock:

@@ -1,0 +1,113 @@
+"""The Dask engine when things go wrong: every failure is one clear line, and a lost worker changes nothing but time."""
+
+import dataclasses
+import re
+import shutil
+
+import pytest
+
+import wattribute
+from tests.engines.deadly import Deadly
+from tests.engines.processes import scheduler, worker
+from tests.engines.test_contract import answer
+from wattribute.engines import cluster
+from wattribute.errors import ClusterError, NoDataError, OptionError
+
+pytest.importorskip("distributed")
+
+
+def connected(address):
+    return cluster.connected(address, None)
+
+
+def deadly(trace, tmp_path, **how):
+    recording = wattribute.read(trace)
+    chosen = list(recording.spans.locations())[-1]
+    return dataclasses.replace(recording, spans=Deadly(recording.spans, chosen, tmp_path / "died", **how))
+
+
+ONE_GROUP = {"metric": "ZONE", "process": "Rank [01]$"}
+
+
+@pytest.mark.parametrize("asked", [{}, ONE_GROUP], ids=["a group per task", "a group in several tasks"])
+def test_a_killed_worker_changes_nothing(trace, tmp_path, dask, asked):
+    expected = wattribute.attribute(wattribute.read(trace), **asked)
+    recording = wattribute.read(trace)
+    device = expected.recording.spans.locations()
+    kind = "cpu" if asked else "gpu"
+    chosen = [row for row in device if recording.locations.kind[row] == kind][-1]
+    spans = Deadly(recording.spans, chosen, tmp_path / "died")
+    found = wattribute.attribute(dataclasses.replace(recording, spans=spans), engine=dask, **asked)
+    assert (tmp_path / "died").exists()
+    assert found.rows.equals(expected.rows)
+    assert found.devices.equals(expected.devices)
+    assert found.problems == expected.problems
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x", "tcp://127.0.0.1:port"])
+def test_nobody_answers(monkeypatch, address):
+    monkeypatch.setattr(cluster, "CONNECT_S", 1)
+    with pytest.raises(ClusterError, match=f"no Dask scheduler answers at {address} within 1 s"), connected(address):
+        pass
+
+
+def test_without_workers(tmp_path):
+    with scheduler(tmp_path) as (address, _), connected(address) as client, pytest.raises(ClusterError) as told:
+        cluster.check(client, wait_s=0.1)
+    assert f"has no workers; start some (dask worker {address})" in str(told.value)
+
+
+def test_a_scheduler_that_goes_away_leaves_what_was_finished(tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_S", 2)  # how long it is waited for
+    asked = {"metric": "energy_count", "by": "location"}  # a task per stream
+    whole = wattribute.attribute(trace, **asked)
+    with scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
+        recording = deadly(trace, tmp_path, victim=pid, after_s=1)
+        found = wattribute.attribute(recording, engine=f"dask:{address}", spans=tmp_path / "spans", **asked)
+    (problem,) = [problem for problem in found.problems if problem.kind == "partial"]
+    assert problem.message.startswith("1 of 4 locations are not in these numbers: the Dask scheduler went away")
+    assert found.rows.height == 3
+    kept = whole.rows.filter(whole.rows["location"].is_in(found.rows["location"].to_list()))
+    assert found.rows.sort("location").equals(kept.sort("location"))
+    assert found.devices.height == 3
+    assert '"partial"' in (tmp_path / "spans" / "_wattribute.json").read_text()
+
+
+def test_a_scheduler_that_goes_away_at_once_is_an_error(tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_S", 2)
+    with scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
+        recording = wattribute.read(trace)
+        first = next(row for row in recording.spans.locations() if recording.locations.kind[row] == "gpu")
+        recording = dataclasses.replace(recording, spans=Deadly(recording.spans, first, tmp_path / "died", pid))
+        with pytest.raises(ClusterError, match="went away before anything was finished"):
+            wattribute.attribute(recording, engine=f"dask:{address}", process="Rank 0$")
+
+
+def test_other_versions_are_told(tmp_path, trace):
+    (tmp_path / "other" / "wattribute").mkdir(parents=True)
+    (tmp_path / "other" / "wattribute" / "__init__.py").write_text("__version__ = '0.0.9'")
+    (tmp_path / "other" / "wattribute-0.0.9.dist-info").mkdir()
+    (tmp_path / "other" / "wattribute-0.0.9.dist-info" / "METADATA").write_text("Name: wattribute\nVersion: 0.0.9\n")
+    path = str(tmp_path / "other")
+    with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", PYTHONPATH=path):
+        told = answer(trace, engine=f"dask:{address}")
+    assert re.fullmatch("worker tcp://.* has wattribute 0.0.9, here is .*; install the same on both sides", told)
+
+
+def test_workers_that_do_not_see_the_trace(tmp_path, trace, dask, monkeypatch):
+    shutil.copytree(trace, tmp_path / "here")
+    monkeypatch.chdir(tmp_path)
+    recording = wattribute.read("here")  # read by a name that means nothing elsewhere
+    with pytest.raises(NoDataError, match=r"worker .* cannot read the recording: .*is not there.*all workers see"):
+        wattribute.attribute(recording, engine=dask)
+    assert wattribute.attribute("here", engine=dask).rows.height  # a path is made absolute
+
+
+def test_options_that_make_no_sense(tmp_path, trace, dask):
+    for spans in (True, tmp_path / "spans.parquet"):
+        with pytest.raises(OptionError, match="one row per span to a folder"):
+            wattribute.attribute(trace, engine=dask, spans=spans)
+    with pytest.raises(OptionError, match="takes no address"):
+        wattribute.attribute(trace, engine="local:tcp://x:1")
+    with pytest.raises(OptionError, match="did you mean 'dask'"):
+        wattribute.attribute(trace, engine="dusk:tcp://x:1")

@@ -1,7 +1,9 @@
 """Protocols without a server in Debian, against fakes that take nothing else; addresses, names and secrets."""
 
 import subprocess
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import wattribute
@@ -169,8 +171,6 @@ def test_a_broken_file_of_secrets_is_told_without_them(tmp_path, content, words)
 
 
 def tiny(times, values, labels=(("device", "GPU 0"),)):
-    import numpy as np
-
     return Series(ENERGY, labels, np.array(times, np.int64), np.array(values, float), 0)
 
 
@@ -222,3 +222,9 @@ def test_promtool_finds_nothing_to_complain_about(recording):
     text = exposition(series(recording, EPOCH_NS), openmetrics=False, times=False)
     done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_two_sensors_of_one_name_are_one_series(recording):
+    doubled = replace(recording, signals=(*recording.signals, replace(recording.signals[5], values=np.arange(20))))
+    told = [(each.metric, each.labels, each.values.tolist()) for each in series(doubled, EPOCH_NS)]
+    assert told == [(each.metric, each.labels, each.values.tolist()) for each in series(recording, EPOCH_NS)]

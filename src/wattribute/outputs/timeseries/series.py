@@ -108,14 +108,18 @@ def tracks(recording: Recording, epoch_ns: int) -> list[Track]:
     for row, device in sources:
         signal = recording.signals[row]
         apart = "" if (device.host, device.name) in summed else "true"
-        labels = common | {"apart": apart, "estimated": "true" if signal.estimated else ""}
-        found.append(Track(row, ENERGY, _labels(device, labels), "total"))
+        labels = _labels(device, common | {"apart": apart, "estimated": "true" if signal.estimated else ""})
+        found.append(Track(row, ENERGY, labels, "total"))
         power = _power_row(recording, signal)
-        found.append(Track(row if power is None else power, POWER, _labels(device, labels), "slope"))
-        if power is not None:
-            scale = float(recording.signals[power].scale)
-            found[-1] = replace(found[-1], rule="value", factor=scale)
-    return found + list(_others(recording, common))
+        if power is None:
+            found.append(Track(row, POWER, labels, "slope"))
+        else:
+            found.append(Track(power, POWER, labels, "value", float(recording.signals[power].scale)))
+    found += _others(recording, common)
+    told: dict[tuple[str, Labels], Track] = {}
+    for track in found:  # two sensors of one name on one device have the same labels: the first one speaks
+        told.setdefault((track.metric.name, track.labels), track)
+    return list(told.values())
 
 
 def _power_row(recording: Recording, source: Signal) -> int | None:

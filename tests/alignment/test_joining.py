@@ -202,3 +202,15 @@ def test_a_profile_without_a_timeline_gets_mean_power_of_the_time_it_ran():
     found = wattribute.attribute(counted, signals=log())
     assert found.devices["measured_j"][0] == pytest.approx(120)
     assert self_j(found) == pytest.approx({"train": 120 * 1.5 / 4, "step": 120 * 0.5 / 4})
+
+
+def test_every_verb_that_attributes_takes_a_log(tmp_path, capsys, monkeypatch):
+    from wattribute.cli import main
+
+    for verb in (["attribute", "--format", "json"], ["export", "--to", "csv", "-o", str(tmp_path / "out")]):
+        monkeypatch.setattr("sys.argv", ["wattribute", verb[0], str(TORCH), "--signals", str(SMI), *verb[1:]])
+        with pytest.raises(SystemExit) as done:
+            main()
+        assert not done.value.code
+    assert "ampere_sgemm_128x64_nn" in capsys.readouterr().out
+    assert "41.25" in (tmp_path / "out" / "attribution.csv").read_text()

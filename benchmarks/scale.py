@@ -103,9 +103,9 @@ def _row(name: str, given: argparse.Namespace, child: str, *arguments: object) -
 
 
 def _per_span(given: argparse.Namespace) -> None:
-    """One row per span, and archives, at a thirtieth of the events."""
+    """One row per span, and archives, at a tenth of the events."""
     print(f"\none row per span to Parquet, and a *.watt folded by row groups\n{HEAD}")
-    few, many = (_generate(given.folder, given.events // n) for n in (300, 30))
+    few, many = (_generate(given.folder, given.events // n) for n in (100, 10))
     for child, name in (("spans", "attribute --spans"), ("watt", "attribute X.watt")):
         a, b = (_row(name, given, child, anchor) for anchor in (few, many))
         growth = b["peak_mb"] / a["peak_mb"]
@@ -152,7 +152,7 @@ def dask(anchor: str, question: str, repeats: int) -> dict[str, Any]:
 
 
 def killed(anchor: str, question: str, repeats: int) -> dict[str, Any]:
-    """A worker dies when half of the work is done; its nanny starts another."""
+    """A worker dies when a quarter of the work is done; its nanny starts another."""
     from wattribute.engines import cluster
 
     with cluster.connected("", WORKERS) as client:
@@ -161,9 +161,9 @@ def killed(anchor: str, question: str, repeats: int) -> dict[str, Any]:
         run()
         begin = time.perf_counter()
         run()
-        half = (time.perf_counter() - begin) / 2
+        quarter = (time.perf_counter() - begin) / 4
         victim = min(client.run(os.getpid).values())
-        timer = threading.Timer(half, os.kill, (victim, signal.SIGKILL))
+        timer = threading.Timer(quarter, os.kill, (victim, signal.SIGKILL))
         timer.start()
         found = _found(run, 1, _peak)
         timer.cancel()

@@ -22,7 +22,7 @@ from .stream import parquet
 if TYPE_CHECKING:
     import polars as pl
 
-CHUNK = 1 << 17  # spans: what is held of a location, some 30 MB
+CHUNK = 1 << 15  # spans: what is held of a location, some 10 MB
 
 
 @dataclass(frozen=True)

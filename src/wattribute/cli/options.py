@@ -80,7 +80,8 @@ def _flags(
     engine: Annotated[
         str,
         typer.Option(
-            help="Where it is computed: local, or dask[:SCHEDULER] (tcp://HOST:8786; else workers started here)."
+            help="Where it is computed: local; dask[:SCHEDULER] (tcp://HOST:8786; else workers started here); "
+            "arkouda[:HOST:PORT] (a running server)."
         ),
     ] = "local",
 ) -> None:

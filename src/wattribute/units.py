@@ -20,6 +20,8 @@ class Unit:
     scale: Fraction = Fraction(1)
 
 
+J_PER_KWH = 3_600_000
+SUFFIXES = {"J": "j", "W": "w", "%": "percent", "°C": "c", "B": "bytes", "Hz": "hz"}  # of names that say their unit
 _PREFIXES = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
@@ -34,7 +36,7 @@ _PREFIXES = {
 _SYMBOLS = ("J", "W", "Hz", "°C", "degC", "V", "A", "s", "B")
 _WHOLE = {
     "Wh": Unit("J", Fraction(3600)),
-    "kWh": Unit("J", Fraction(3_600_000)),
+    "kWh": Unit("J", Fraction(J_PER_KWH)),
     "mWh": Unit("J", Fraction(36, 10)),
     "joules": Unit("J"),
     "watts": Unit("W"),

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import NoDataError, OptionError
+from ..units import J_PER_KWH
 from .intensity import Intensity, World, resolve
 from .profile import Profile
 
-J_PER_KWH = 3_600_000.0
 _YEAR_S = 365.25 * 86_400
 
 

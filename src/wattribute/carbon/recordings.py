@@ -19,7 +19,8 @@ from ..attribution.select import chosen
 from ..errors import OptionError
 from ..model import Attribution, Device, Recording
 from ..sensors import contains
-from .grams import J_PER_KWH, Emissions, Site, Slice, of_curve
+from ..units import J_PER_KWH
+from .grams import Emissions, Site, Slice, of_curve
 from .intensity import World
 from .profile import parse_time
 

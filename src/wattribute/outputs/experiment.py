@@ -16,10 +16,10 @@ from typing import Any
 
 from ..ensemble.paths import PathLike, expand, names
 from ..errors import NoDataError, OptionError, WattributeError
+from ..units import J_PER_KWH
 from .run import SUMMARY
 from .summary import interval
 
-J_PER_KWH = 3.6e6
 PLACE = "place"  # not a label of a run, but runs can be grouped by it
 EVERYTHING = "all runs"
 MEASURES: dict[str, Callable[[RunRow], float | None]] = {  # what is told of a run → what of its row

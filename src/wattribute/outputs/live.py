@@ -12,6 +12,7 @@ Only devices that may be added are in the sums, and a sum is measured or estimat
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,8 +21,8 @@ from typing import Any
 from ..meters.files import busy_core_s, text
 from ..model import Device
 from ..recorders import sums
+from ..units import J_PER_KWH
 
-J_PER_KWH = 3.6e6
 DEAD_S = 1.0  # a counter that has not moved after this long, and three of its periods, is called dead
 SLOPE_NS = 200_000_000  # power from a counter is a mean over at least this long
 KEPT_S = 600.0  # an intensity by time of day is asked for again after this long
@@ -154,8 +155,6 @@ class Live:
 
     def _machine(self, at_ns: int) -> dict[str, Any]:
         """How busy the machine is, where the kernel says so: its processors since the last status, its memory."""
-        import os
-
         before_ns, before_s = self._busy
         busy_s = busy_core_s(self._proc)
         self._busy = at_ns, busy_s

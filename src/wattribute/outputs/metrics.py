@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..model import Recording
+from ..units import J_PER_KWH, SUFFIXES
+from .series import column
 from .summary import busy_readings
 
-J_PER_KWH = 3.6e6
 JSON, YAML = "metrics.json", "metrics.yml"
-_UNITS = {"W": "w", "%": "percent", "°C": "c", "B": "bytes", "Hz": "hz"}
-_ONE_POWER = ("power_instant", "power_average")  # fields of which a card has one or both: both are its power
 
 
 def metrics(recording: Recording, summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,10 +73,9 @@ def _busy(recording: Recording, device: str, begin: int, end: int) -> dict[str, 
     """Readings of the time in which a device was in use, by quantity; without any that would tell, nothing."""
     found: dict[str, Any] = {}
     for signal in recording.signals:
-        if signal.device != device or signal.kind != "gauge" or signal.unit not in _UNITS:
+        if signal.device != device or signal.kind != "gauge" or signal.unit not in SUFFIXES or signal.unit == "J":
             continue
-        quantity = signal.name.split()[-1]
-        name = f"{'power' if quantity in _ONE_POWER else quantity}_{_UNITS[signal.unit]}"
+        name = column(signal)
         values = busy_readings(recording, signal, begin, end)
         if values is not None and name not in found:
             found[name] = values

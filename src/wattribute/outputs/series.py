@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model import Recording, Signal
+from ..units import SUFFIXES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CSV, PARQUET = "timeseries.csv", "timeseries.parquet"
 MOST = 20_000  # rows per device
-_UNITS = {"J": "j", "W": "w", "%": "percent", "°C": "c", "B": "bytes", "Hz": "hz"}
-_POWERS = ("power", "power_instant", "power_average")
+_ONE_POWER = ("power_instant", "power_average")  # fields of which a card has one or both: both are its power
 
 
 def table(recording: Recording) -> pa.Table:
@@ -57,7 +57,7 @@ def write(recording: Recording, folder: Path) -> None:
 
 
 def _device(recording: Recording, device: str) -> dict[str, Any]:
-    signals = [s for s in recording.signals if s.device == device and len(s) and s.unit in _UNITS]
+    signals = [s for s in recording.signals if s.device == device and len(s) and s.unit in SUFFIXES]
     leading = next((s for unit in ("J", "W") for s in signals if s.unit == unit), None)
     if leading is None:
         return {"timestamp": [], "elapsed_s": [], "device": []}
@@ -70,17 +70,18 @@ def _device(recording: Recording, device: str) -> dict[str, Any]:
         "device": [device] * len(times),
     }
     for signal in signals:
-        found.setdefault(_column(signal), _latest(signal, times))
+        found.setdefault(column(signal), _latest(signal, times))
     if "power_w" not in found:
         found["power_w"] = _slope(found["energy_j"], found["elapsed_s"])
     return found
 
 
-def _column(signal: Signal) -> str:
+def column(signal: Signal) -> str:
+    """What a signal's readings are called: its quantity and unit, as in ``temperature_c``."""
     quantity = signal.name.split()[-1]
     if signal.unit == "J":
         return "energy_j"
-    return f"{'power' if quantity in _POWERS else quantity}_{_UNITS[signal.unit]}"
+    return f"{'power' if quantity in _ONE_POWER else quantity}_{SUFFIXES[signal.unit]}"
 
 
 def _latest(signal: Signal, times: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ..alignment import Energy, energy, examine
 from ..carbon.recordings import command_shares
 from ..model import Device, Recording, Signal
+from ..units import SUFFIXES
 
 FULL_COVERAGE = 0.99
 PEAK_S = 0.2  # power from a counter is a mean over at least this long: update times jitter
@@ -212,7 +213,7 @@ def _gauges(recording: Recording, device: Device, begin: int, end: int) -> dict[
         inside = signal.values[(signal.times >= begin) & (signal.times <= end)]
         if len(inside):
             quantity = signal.name.split()[-1]
-            unit = {"%": "percent", "B": "bytes", "°C": "c", "Hz": "hz"}[signal.unit]
+            unit = SUFFIXES[signal.unit]
             found[f"{quantity}_{unit}"] = float(inside.mean() * signal.scale)
             found[f"max_{quantity}_{unit}"] = float(inside.max() * signal.scale)
     busy = _busy_mean_w(recording, begin, end, device)

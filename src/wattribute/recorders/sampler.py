@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..plugins import Channel, Meter
+from ..units import SUFFIXES
 from .journal import NAME, Journal
 
 SECOND = 1_000_000_000
@@ -35,7 +36,6 @@ END_LIMIT_NS = 300_000_000
 FLUSH_NS = SECOND
 LATEST_NS = SECOND // 2  # what is to be done once a second waits so long for a wake-up that has another reason
 CHANGES = 8  # that tell a sensor's period
-UNIT_NAMES = {"%": "percent", "B": "bytes", "°C": "c", "Hz": "hz"}
 
 
 class Control(Protocol):
@@ -281,7 +281,7 @@ class Sampler:
                     continue
                 row = rows.setdefault(channel.device.name, {"device": channel.device.name, "at": at})
                 if i in plan.others:
-                    row[f"{channel.name}_{UNIT_NAMES.get(channel.unit, channel.unit)}"] = float(value * channel.scale)
+                    row[f"{channel.name}_{SUFFIXES.get(channel.unit, channel.unit)}"] = float(value * channel.scale)
                     continue
                 row["estimated"] = channel.estimated
                 gauge = channel.kind == "gauge"

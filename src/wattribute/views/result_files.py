@@ -17,13 +17,14 @@ from rich.text import Text
 
 from ..errors import OutputError
 from ..model import Recording
+from ..units import SUFFIXES
 from .console_run import run_screen
 from .numbers import seconds, si
 from .save import save
 
 SUMMARY, PLOT = "summary.txt", "metrics_plot.png"
 WIDTH = 110
-_UNITS = {"percent": "%", "w": "W", "c": "°C", "bytes": "B", "hz": "Hz"}
+_UNITS = {suffix: unit for unit, suffix in SUFFIXES.items()}
 _LIMITS = {"power_w": "power_limit_w", "memory_bytes": "memory_total_bytes"}
 
 

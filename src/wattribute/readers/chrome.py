@@ -213,7 +213,7 @@ class _Trace:
             device = naming.device_of(name, out.host) if unit else None
             out.signal(text, np.frombuffer(times, np.int64), np.array(values), naming.declared(unit), device)
         out.metadata |= {key: others[key] for key in ("distributedInfo", "schemaVersion", "trace_id") if key in others}
-        if others.get("baseTimeNanoseconds") is not None and isinstance(others["baseTimeNanoseconds"], int):
+        if isinstance(others.get("baseTimeNanoseconds"), int):
             return out.recording(others["baseTimeNanoseconds"], {"uncertainty_ns": 1_000_000})
         if "viztracer_metadata" in others:
             return out.recording(None, {"monotonic": True})

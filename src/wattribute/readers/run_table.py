@@ -12,7 +12,6 @@ import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -36,8 +35,9 @@ from ..model import (
 )
 from ..model.select import select
 from ..plugins import Selection
+from ..units import J_PER_KWH
+from .times import parse as parse_time
 
-J_PER_KWH = 3_600_000
 _HEAD_BYTES = 1 << 16
 _NAMED_LINES = 5  # of those left out
 
@@ -141,11 +141,10 @@ def number(cells: Mapping[str, str], name: str, default: float | None = None) ->
 def moment_ns(cells: Mapping[str, str], name: str) -> int:
     """A cell that is a date and time; without a zone it is taken for this machine's."""
     text = cells.get(name, "").strip()
-    try:
-        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return round(at.replace(microsecond=0).timestamp()) * 10**9 + at.microsecond * 1000
-    except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{name} is {text[:40]!r}, not a date") from None
+    found = parse_time(text)
+    if found is None:
+        raise ValueError(f"{name} is {text[:40]!r}, not a date")
+    return found[0]
 
 
 # ---------------------------------------------------------------------------------------------------------- recordings

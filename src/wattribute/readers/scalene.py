@@ -13,7 +13,7 @@ from ..model import Recording
 from ..plugins import Selection
 from .building import Builder
 from .documents import listed, load, nanoseconds, number
-from .files import head, start
+from .files import start
 
 _KEYS = ('"alloc_samples"', '"elapsed_time_sec"', '"entrypoint_dir"', '"max_footprint_mb"', '"n_cpu_percent_python"')
 _PARTS = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent")
@@ -22,7 +22,7 @@ _PARTS = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent")
 def detects(path: Path) -> bool:
     """Keys are sorted, so that most of them stand behind long lists: two of them will do."""
     text = start(path, 1 << 20)
-    return text[:1] == "{" and head(path, 2) != b"{}" and sum(key in text for key in _KEYS) >= 2
+    return text[:1] == "{" and sum(key in text for key in _KEYS) >= 2
 
 
 def read(path: Path, selection: Selection) -> Recording:

@@ -18,9 +18,7 @@ from .documents import listed, load, number
 from .files import start
 
 _SCHEMA = "speedscope.app/file-format-schema"
-_SHAPE = re.compile(
-    r'"profiles"\s*:\s*\[\s*\{[^{}\[\]]*"type"\s*:\s*"(?:evented|sampled)"|"type"\s*:\s*"(?:evented|sampled)"'
-)
+_SHAPE = re.compile(r'"type"\s*:\s*"(?:evented|sampled)"')
 _NS_PER = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
 _SAMPLE_NS = 10**6  # what a count is drawn as
 

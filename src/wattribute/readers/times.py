@@ -71,7 +71,7 @@ def texts(values: Sequence[str], unit: str = "") -> Times:
         return numbers(np.array([float(v) for v in values], np.float64), unit)
     except ValueError:
         pass
-    found, naive, resolution = [parse(value) for value in values], False, 10**9
+    found = [parse(value) for value in values]
     bad = np.array([one is None for one in found], np.bool_)
     ns = np.array([0 if one is None else one[0] for one in found], np.int64)
     naive = any(one is not None and one[1] for one in found)

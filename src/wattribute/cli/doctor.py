@@ -9,6 +9,7 @@ import typer
 
 from ..errors import OptionError
 from ..outputs.doctor import WATCH_S, examine_machine
+from .options import words
 
 
 def command(
@@ -20,7 +21,7 @@ def command(
         raise OptionError.unknown("format", format, ["table", "json"])
     if not 0 < seconds <= 600:
         raise OptionError(f"--seconds {seconds:g}: choose up to 600")
-    told = examine_machine([name for given in meters for name in given.split(",") if name], seconds)
+    told = examine_machine(words(meters), seconds)
     if format == "json":
         print(json.dumps(told, indent=1))
         return

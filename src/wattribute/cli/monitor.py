@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import OptionError
+from .options import words
 from .pushing import with_push
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ def command(
         observers: list[Callable[[dict[str, Any]], None]] = [] if page is None else [page.session]
         observers.append(_shown(stack, stop, format, "" if page is None else page.url))
         done = monitor(
-            record, meters=[name for given in meters for name in given.split(",") if name], interval_s=interval,
+            record, meters=words(meters), interval_s=interval,
             duration_s=duration, zone=zone, intensity=intensity, observers=observers,
             followers=followers, stop=stop,
         )  # fmt: skip
-    for words in done.trouble:
-        print(f"wattribute: {words}", file=sys.stderr)
+    for line in done.trouble:
+        print(f"wattribute: {line}", file=sys.stderr)
     if done.last is not None and format == "table" and sys.stdout.isatty():
         from ..views.console_monitor import last_words
 

@@ -130,4 +130,9 @@ def selection(**flags: Any) -> dict[str, Any]:
     }
 
 
+def words(given: list[str]) -> list[str]:
+    """The words of a flag that may be repeated, or hold several with commas between."""
+    return [word for text in given for word in text.split(",") if word]
+
+
 with_selection = with_flags("selection", _flags, selection)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 from ..views.charts import KINDS
-from .options import with_selection
+from .options import with_selection, words
 
 _KINDS = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
@@ -34,7 +34,7 @@ def command(
 ) -> None:
     from ..views import plot
 
-    labels = [key for given in by for key in given.split(",") if key] or None
+    labels = words(by) or None
     looks = {"by": labels, "theme": theme, "top": top, "value": value, "colour": colour}
     sources: list[Any] = [*paths]
     if kind in plot.OF_EXPERIMENTS:

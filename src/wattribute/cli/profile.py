@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from ..errors import OptionError, OutputError, WattributeError
 from ..recorders.stacks import INTERVAL_S, Profiling
+from .options import words
 
 if TYPE_CHECKING:
     from ..model import Recording
@@ -75,7 +76,7 @@ def command(
         raise typer.Exit(2)  # as Python says
     how = Profiling(mode, interval, memory, lines or (memory and mode != "trace")).checked()
     wanted = _wanted(output, format)
-    specs = [name for given in meters for name in given.split(",") if name]
+    specs = words(meters)
     with contextlib.ExitStack() as stack:
         folder = output if wanted == "watt" else None
         if output is not None and folder is None:

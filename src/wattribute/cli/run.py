@@ -16,6 +16,7 @@ from ..outputs.run import Run, numbered, run
 from ..recorders.stacks import Profiling
 from .containers import with_container
 from .labels import Series, with_experiment
+from .options import words
 from .pushing import with_push
 from .results import with_results
 
@@ -61,7 +62,7 @@ def command(
     if format not in ("table", "json"):
         raise OptionError.unknown("format", format, ["table", "json"])
     options: dict[str, Any] = {
-        "meters": [name for given in meters for name in given.split(",") if name],
+        "meters": words(meters),
         "interval_s": interval,
         "scope": scope,
         "zone": zone,

@@ -9,6 +9,8 @@ from typing import Annotated, Literal, Optional
 
 import typer
 
+from .options import words
+
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
 MaybeText = Optional[str]  # noqa: UP045
 
@@ -35,7 +37,7 @@ def command(
     if format == "csv":
         run_table(found).write_csv(sys.stdout)
         return
-    told = found.summary([key for given in by for key in given.split(",") if key])
+    told = found.summary(words(by))
     if format == "json":
         print(json.dumps(told, ensure_ascii=False, indent=1))
         return

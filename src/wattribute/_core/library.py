@@ -116,8 +116,6 @@ def _load() -> ctypes.CDLL | None:
     library.wat_stream_feed.argtypes = (c_void_p, c_int64, *(c_void_p,) * 5, c_int64)
     library.wat_stream_finish.argtypes = (c_void_p,)
     library.wat_stream_finish.restype = None
-    library.wat_stream_rows.argtypes = (c_void_p,)
-    library.wat_stream_rows.restype = c_int64
     library.wat_stream_take.argtypes = (c_void_p, POINTER(Rows))
     library.wat_stream_close.argtypes = (c_void_p, POINTER(Fold), c_int)
     library.wat_read_rows.argtypes = (location, c_void_p, c_int64, Full, report)

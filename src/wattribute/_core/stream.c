@@ -187,11 +187,6 @@ int wat_stream_take(struct wat_stream *stream, struct wat_rows *out)
     return WAT_OK;
 }
 
-int64_t wat_stream_rows(const struct wat_stream *stream)
-{
-    return stream->rows;
-}
-
 int wat_stream_close(struct wat_stream *stream, struct wat_fold *out, int code)
 {
     memset(out, 0, sizeof *out);

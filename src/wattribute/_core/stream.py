@@ -24,13 +24,13 @@ ABSENT = -2  # a row in keys: the span does not even count in the depth of other
 
 
 class Stream:
-    """``feed`` pieces, ``take`` the rows of spans that have ended (with ``each``), and ``finish`` or ``close``."""
+    """``feed`` pieces, ``take`` the rows of spans that have ended (with ``each``), then ``end`` and ``close``."""
 
     def __init__(self, curves: Sequence[Any], keys: Any, each: bool = False) -> None:
         assert LIBRARY is not None
         self._curves, self._by_path, self._each = len(curves), bool(keys.by_path), each
-        inputs, self._alive = fold_inputs(curves, keys)
-        self._keys = inputs
+        inputs, alive = fold_inputs(curves, keys)
+        self._alive = inputs, alive  # what the stream points to until it is closed
         self.handle: Any = LIBRARY.wat_stream_open(*inputs, each)
         if not self.handle:
             raise MemoryError("not enough memory to roll spans up")

@@ -129,7 +129,6 @@ WAT_API struct wat_stream *wat_stream_open(const struct wat_curve *, int64_t cur
 WAT_API int wat_stream_feed(struct wat_stream *, int64_t first, const int64_t *start, const int64_t *end,
                             const int32_t *frame, const int64_t *parent, const uint8_t *resumed, int64_t n);
 WAT_API void wat_stream_finish(struct wat_stream *);
-WAT_API int64_t wat_stream_rows(const struct wat_stream *);
 WAT_API int wat_stream_take(struct wat_stream *, struct wat_rows *);
 WAT_API int wat_stream_close(struct wat_stream *, struct wat_fold *, int code);
 WAT_API int wat_read_rows(const struct wat_location *, struct wat_stream *, int64_t most, wat_full, struct wat_report *);

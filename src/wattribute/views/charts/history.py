@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...outputs.experiment import Experiment, RunRow
 
 PANELS = {"time": "s", "energy": "J", "emissions": "g", "emission rate": "g/s"}
-_WIDE, _HIGH, _SMALL = WIDTH, 104, 168
+_HIGH, _SMALL = 104, 168
 _FAR = 30.0  # values that lie farther apart than this are drawn on a logarithmic scale
 _CARD = {"run": "run", "group": "runs of", "value": "value", "exact": "exactly", "at": "at", "left_out": "left out"}
 _LABEL = 60  # letters of a group's name
@@ -154,7 +154,7 @@ def _panel(name: str, rows: Rows, lost: Rows, theme: Theme, clock: bool, axis: b
     y = {"scale": alt.Scale(nice=not far, padding=6, **spread),
          "axis": alt.Axis(title=None, labelExpr=quantity(PANELS[name]), minExtent=56, **ticks)}  # fmt: skip
     shared = {"x": alt.X(f"x:{kind}", **x), "y": alt.Y("y:Q", **y)}
-    ground = layer(rows, width=_WIDE, height=_HIGH)
+    ground = layer(rows, width=WIDTH, height=_HIGH)
     points = ground.mark_point(filled=True, size=34, opacity=0.8).encode(
         **shared, color=fixed("colour"), tooltip=hover(rows, **_CARD)
     )

@@ -1,7 +1,7 @@
 """The page of ``monitor``: live charts of every device, by the same server and under the same rules as ``view``.
 
 A session takes statuses (``outputs.live``) as an observer and answers ``readings?after=N``: what the page has not seen
-yet, as columns. It remembers the last two hours of a status a second; the page asks about as often as statuses come.
+yet. It remembers the last two hours of a status a second; the page asks about as often as statuses come.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LiveSession:
 
     def __call__(self, status: Mapping[str, Any]) -> None:
         row = {"epoch_ms": status["epoch_ns"] / 1e6, "power_w": status["power_w"]}
-        row["devices"] = {each["device"]: [each.get(name) for name in _NUMBERS] for each in status["live"]}
+        row["devices"] = {each["device"]: each["power_w"] for each in status["live"]}
         with self._lock:
             self._last = status
             self._kept.append(row)
@@ -48,7 +48,7 @@ class LiveSession:
             return {"count": 0, "now": None, "devices": [], "fresh": []}
         now = {key: last.get(key) for key in (*_SUMS, "memory_bytes", "memory_total_bytes")}
         devices = [{key: row.get(key) for key in (*_FACTS, *_NUMBERS)} for row in last["live"]]
-        return {"count": count, "now": now, "devices": devices, "numbers": _NUMBERS, "fresh": fresh}
+        return {"count": count, "now": now, "devices": devices, "fresh": fresh}
 
     def close(self) -> None: ...
 

@@ -13,7 +13,6 @@ import io
 import socket
 import warnings
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +289,6 @@ def _rows(file: Path) -> int | None:
 
 
 def _sent(verbs: Verbs, tables: Sequence[Spans]) -> arrays.Lanes:
-    names = [f.name for f in fields(Spans) if f.name in COLUMNS]
-    whole = {name: np.concatenate([getattr(spans, name) for spans in tables]) for name in names}
+    whole = {name: np.concatenate([getattr(spans, name) for spans in tables]) for name in COLUMNS}
     wide = {name: column if column.dtype == bool else column.astype(np.int64) for name, column in whole.items()}
     return arrays.lanes(verbs, {name: verbs.put(column) for name, column in wide.items()}, [len(t) for t in tables])

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 from ..errors import NotFoundError, OptionError, UnsupportedError
 from . import daemon as daemons
 from .cgroups import Usage
-from .command import NOT_EXECUTABLE, NOT_FOUND, PASSED, Ended, signals_held
+from .command import NOT_EXECUTABLE, NOT_FOUND, PASSED, Ended, Started, signals_held
 from .daemon import Daemon
 from .logs import Logs
 
@@ -155,7 +155,7 @@ class Boxed:
 
     # ----------------------------------------------------------------------------------------------------- running
 
-    def run(self, command: Sequence[str], environment: Mapping[str, str], started: Callable[[int, int], None]) -> Ended:
+    def run(self, command: Sequence[str], environment: Mapping[str, str], started: Started) -> Ended:
         """Run it to its end; of ``environment`` nothing is passed on, the container has its own."""
         with signals_held():
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
@@ -182,7 +182,7 @@ class Boxed:
         self.started = True
         return logs
 
-    def _follow(self, logs: Logs, before_ns: int, started: Callable[[int, int], None]) -> Ended:
+    def _follow(self, logs: Logs, before_ns: int, started: Started) -> Ended:
         container = self._container
         container.reload()
         pid = int(container.attrs["State"].get("Pid") or 0)

@@ -104,7 +104,7 @@ def _walked(times: Ints, events: Any, frames: Any, end: int) -> Spans:
         if not event & LEAVE:
             open_.push(at, int(frames[frame]), bool(event & RESUMED))
             under_way.append(frame)
-        elif frame in under_way[-1:] or frame in under_way:
+        elif frame in under_way:
             depth = len(under_way) - 1 - under_way[::-1].index(frame)
             open_.pop(at, depth)
             del under_way[depth:]

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from urllib.parse import quote, urlencode
 
-from .openmetrics import exposition
+from .openmetrics import MS, exposition
 from .series import ENERGY, POWER, Labels, Metric, Series, chunks, points
 from .target import Request, Target
 
 MOST_POINTS = 5000  # in one request, as InfluxData advises
-MS = 1_000_000
 _LABELS = ("apart", "device", "estimated", "host", "kind", "run", "sensor", "zone")
 _ESCAPED = str.maketrans({",": r"\,", "=": r"\=", " ": r"\ "})
 

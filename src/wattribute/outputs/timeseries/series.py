@@ -80,9 +80,8 @@ class Series:
 
     def thinned(self, step_ns: int) -> Series:
         """The last point of every ``step_ns``: for protocols whose times are coarser than ours."""
-        step = self.times_ns // step_ns
-        last = np.append(step[1:] != step[:-1], True)[: len(step)]
-        return self if last.all() else replace(self, times_ns=self.times_ns[last], values=self.values[last])
+        times_ns, values = last_of_each(self.times_ns, self.values, step_ns)
+        return self if len(times_ns) == len(self) else replace(self, times_ns=times_ns, values=values)
 
 
 @dataclass(frozen=True)
@@ -181,9 +180,9 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
             yield Series(track.metric, track.labels, times_ns, values, epoch_ns)
 
 
-def last_of_each(times_ns: Ints, totals: Floats) -> tuple[Ints, Floats]:
-    """The last point in every tenth of a second of the wall clock, whichever batches they came in."""
-    step = times_ns // SLOPE_NS
+def last_of_each(times_ns: Ints, totals: Floats, step_ns: int = SLOPE_NS) -> tuple[Ints, Floats]:
+    """The last point in every tenth of a second (or other step) of the wall clock, whichever batches they came in."""
+    step = times_ns // step_ns
     last = np.append(step[1:] != step[:-1], True)[: len(step)]
     return times_ns[last], totals[last]
 

@@ -7,6 +7,7 @@
     journal ─ follow ───┘  (columns)  (encode only)└─ endpoint  another one that answers scrapers (--serve)
 
 ``series`` decides what is told of a recording and under which names and labels; ``follow`` tells the same of a journal
-that is being written, the same points. Protocols only encode. ``target`` knows addresses, ``secrets`` who we are,
-``client`` HTTP, ``spool`` what could not be sent yet; ``following`` starts and ends the processes.
+that is being written, the same points, by the rules of ``running``. ``protocols`` and ``openmetrics`` only encode.
+``target`` knows addresses, ``secrets`` who we are, ``client`` HTTP, ``spool`` what could not be sent yet; ``following``
+starts and ends the processes.
 """

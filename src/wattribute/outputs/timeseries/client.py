@@ -26,20 +26,16 @@ class SendError(Exception):
     """A request that did not arrive.
 
     ``again``: the same may work later. ``lost``: the server broke off, and may have forgotten what it confirmed
-    before. ``refused``: it was understood and turned down for good; other requests may pass.
+    before.
     """
 
     def __init__(self, message: str, again: bool = False, lost: bool = False, wait_s: float = 0.0) -> None:
         super().__init__(message)
         self.again, self.lost, self.wait_s = again, lost, wait_s
 
-    refused = False
-
 
 class RefusedError(SendError):
-    """The server does not want this one, whatever happens."""
-
-    refused = True
+    """A request that was understood and turned down for good; others may pass."""
 
 
 class Client:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .client import Client, SendError
+from .client import Client, RefusedError, SendError
 from .follow import Follower
 from .protocols import requests
 from .spool import Spool
@@ -114,7 +114,7 @@ class Pusher:
     def _failed(self, error: SendError, request: Request) -> bool:
         """Note a failure; False when the request is not worth keeping."""
         self.why = str(error)
-        if error.refused:
+        if isinstance(error, RefusedError):
             self.refused += request.points
             return False
         self._hopeless = not error.again

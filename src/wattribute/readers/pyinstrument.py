@@ -1,4 +1,4 @@
-"""Sessions of pyinstrument (``pyinstrument -r session -o X.pyisession``, ``Session.save``) → Recording.
+"""Sessions of pyinstrument (``pyinstrument -r pyisession -o X.pyisession``, ``Session.save``) → Recording.
 
 A session is a list of (stack, how long it was seen) in the order of time, from a wall-clock start: stacks become spans,
 and what two stacks in a row have in common goes on. Frames below the profiled code are pyinstrument's own and left out.

@@ -137,7 +137,7 @@ def test_a_part_of_an_archive_means_the_archive(archive, part):
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["/nonexistent"], 1, "/nonexistent: no such file or folder"),
+        (["nowhere"], 1, "nowhere: no such file or folder"),
         (["."], 1, "no reader knows this"),
         (["{archive}", "--process", "("], 1, "not a regular expression"),
         (["{archive}", "--metric-kind", "x=watt:W"], 1, "unknown metric kind 'watt'"),

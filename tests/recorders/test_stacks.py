@@ -334,7 +334,7 @@ def test_an_old_python_and_a_broken_order_do_no_harm(tmp_path):
     done, _ = files(tmp_path, "print(1)")
     program = tmp_path / "program.py"
     hostile = os.environ | {"PYTHONPATH": str(stack_files.Path(stack_files.__file__).parent / "hook")}
-    for order in ("not an order", "sample 0.005 0 0 /nonexistent"):
+    for order in ("not an order", f"sample 0.005 0 0 {tmp_path / 'nowhere'}"):
         again = subprocess.run(
             [sys.executable, str(program)], env=hostile | {"WATTRIBUTE_STACKS": order}, capture_output=True, text=True
         )

@@ -24,6 +24,8 @@ def parquet(path: str | os.PathLike[str]) -> Iterator[Callable[[pl.DataFrame], N
     import pyarrow.parquet as pq
 
     path = Path(path)
+    if not path.absolute().parent.is_dir():
+        raise OutputError(f"{path}: there is no folder {path.parent}")
     partial = path.with_name(f".{path.name}.{uuid4().hex}.partial")
     writer: Any = None
 

@@ -39,6 +39,15 @@ def test_a_gauge_that_never_changes_is_worth_a_word_but_no_warning():
     assert (check.kind, check.warns) == ("constant", False)
 
 
+def test_power_below_nothing_is_told_and_other_gauges_may_be_negative():
+    values = np.where(TIMES < 30, -5.0, TIMES)
+    power = Signal("power", "gauge", "W", TIMES, values, host="n", device="GPU 0")
+    cold = Signal("temperature", "gauge", "°C", TIMES, values, host="n", device="GPU 0")
+    (check,) = examine(recording(power, cold))
+    assert (check.kind, check.signals, check.warns) == ("negative", (0,), True)
+    assert "power on n: 3 of 100 readings are below 0 W" in check.message
+
+
 def test_cards_of_different_ids_at_the_same_power_are_no_mirrors():
     cards = tuple(Device(name, "gpu", "n", {"uuid": name}) for name in ("GPU 0", "GPU 1"))
     signals = (counter("a", TIMES * 3, "GPU 0"), counter("b", TIMES * 3, "GPU 1"))

@@ -230,3 +230,22 @@ def test_a_locale_that_cannot_spell_the_bars_still_gets_the_numbers(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "measured" in done.stdout
     assert "?" in done.stdout
+
+
+def test_a_trace_without_any_metric_is_told_to_join_a_log(wattribute, tmp_path):
+    (tmp_path / "spans.csv").write_text("name,start,end\na,0,1\n")
+    _, errors = wattribute(tmp_path / "spans.csv", code=1)
+    assert errors.endswith("(metrics: none); join a power log with --signals FILE\n")
+
+
+def test_counted_samples_have_no_time_and_no_power(wattribute, tmp_path):
+    (tmp_path / "x.folded").write_text("main;a 30\nmain;b 10\n")
+    (tmp_path / "power.csv").write_text("time_s,cpu_power_w\n0,10\n4,10\n")
+    out, errors = wattribute(tmp_path / "x.folded", "--signals", tmp_path / "power.csv")
+    # 40 J by counts of 30 : 10
+    rows = {line.split()[0]: line.split()[2:] for line in out.splitlines() if line[:2] in ("a ", "b ")}
+    assert rows == {
+        "a": ["30.0", "J", "75", "%", "30.0", "J", "–", "–", "1"],
+        "b": ["10.0", "J", "25", "%", "10.0", "J", "–", "–", "1"],
+    }
+    assert "mean power was shared out by its samples, an estimate" in errors

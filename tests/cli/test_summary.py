@@ -73,6 +73,7 @@ def test_an_experiment_can_be_compared_and_attributed(series):
     [
         (["run", "--label", "mode", "--", "true"], "KEY=VALUE"),
         (["run", "--label", "=x", "--", "true"], "KEY=VALUE"),
+        (["run", "--label", "a b=x", "--", "true"], "KEY=VALUE (keys: letters, digits, _ . -)"),
         (["run", "--experiment", "d", "-o", "x.watt", "--", "true"], "leave out --output"),
         (["run", "--experiment", "d", "--compare", "--", "true", "---", "true"], "leave out --experiment"),
         (["run", "--experiment", "file/d", "--", "true"], "cannot be made"),

@@ -44,7 +44,9 @@ def test_a_killed_worker_changes_nothing(trace, tmp_path, dask, asked):
     assert found.problems == expected.problems
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x", "tcp://127.0.0.1:port"])
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:9", "nonsense://x", "tcp://127.0.0.1:port", "nonsense", "tcp://127.0.0.1"]
+)
 def test_nobody_answers(monkeypatch, address):
     monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(ClusterError, match=f"no Dask scheduler answers at {address} within 1 s"), connected(address):

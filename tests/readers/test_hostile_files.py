@@ -161,3 +161,18 @@ def test_overlaps_are_cut_and_rounding_is_mended(tmp_path):
     assert rows[2] == [(0, 10_000, -1), (5_000, 10_000, 0), (10_000, 15_000, -1)]  # f goes on after e: resumed
     assert [problem.kind for problem in found.problems] == ["overlap"]
     assert building.MOST_LOCATIONS == 131_072
+
+
+def test_what_stands_before_the_cut_of_a_small_gzip_is_read(tmp_path):
+    rows = "".join(f"{i},{random.Random(i).random()}\n" for i in range(2000))
+    whole = gzip.compress(f"time_s,cpu_power_w\n{rows}".encode())
+    (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    found = wattribute.read(tmp_path / "cut.csv.gz")
+    assert 900 < len(found.signals[0]) < 1100  # half of it, as the numbers are noise
+    assert any("gzip data is cut" in problem.message for problem in found.problems)
+
+
+def test_an_empty_file_is_called_empty(tmp_path):
+    (tmp_path / "x.json").write_bytes(b"")
+    with pytest.raises(WattributeError, match=r"x\.json: is empty"):
+        wattribute.read(tmp_path / "x.json")

@@ -145,3 +145,9 @@ def test_the_earlier_tools_tables_give_the_traces_joules(shared, tmp_path):
         assert ours["frame"].to_list() == theirs["frame"].to_list()
         assert ours["self_j"].to_list() == pytest.approx(theirs["self_j"].to_list(), rel=1e-6)
         assert ours["calls"].to_list() == theirs["calls"].to_list()
+
+
+def test_the_folder_one_stands_in_has_a_name(tmp_path, monkeypatch):
+    (tmp_path / "power.csv").write_text("time_s,cpu_power_w\n0,1\n1,2\n")
+    monkeypatch.chdir(tmp_path)
+    assert wattribute.read(".").metadata["name"] == tmp_path.name

@@ -27,6 +27,10 @@ from wattribute.views.numbers import bounded, count, percent, seconds, si
         (math.nan, "J", "–"),
         (math.inf, "J", "∞ J"),
         (1234, "", "1.23 k"),
+        (-6.9e-18, "s", "0 s"),
+        (1e300, "J", "1.00e+300 J"),
+        (-2.5e21, "W", "−2.50e+21 W"),
+        (1e20, "J", "100,000 PJ"),
     ],
 )
 def test_three_digits_with_a_prefix(value, unit, text):

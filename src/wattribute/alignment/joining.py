@@ -117,7 +117,8 @@ def _joined(recording: Recording, log: Recording, offset: float | None, name: st
     log = _on_host(recording, log, name, noticed)
     if recording.metadata.get("timeline"):
         signals = _means(recording, log)
-        how = "shared out by its self times" if recording.metadata["timeline"] == "none" else "by its samples"
+        weights = "self times" if recording.metadata["timeline"] == "none" else "samples"
+        how = f"shared out by its {weights}"
         noticed.append(Problem("estimated", f"{name}: the profile has no timeline; mean power was {how}, an estimate"))
     else:
         place = _place(recording, log, offset, name, noticed)

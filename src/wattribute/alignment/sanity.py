@@ -30,7 +30,7 @@ _DISAGREE = 0.10
 class Check:
     """A finding about one or two signals; ``ratio`` is integrated power over counter."""
 
-    kind: str  # "stale", "dead", "constant", "mirrored", "nested", "ended-early", "power-ratio"
+    kind: str  # "stale", "dead", "constant", "mirrored", "nested", "negative", "ended-early", "power-ratio"
     message: str
     signals: tuple[int, ...]  # rows of Recording.signals
     ratio: float | None = None
@@ -68,6 +68,9 @@ def _alone(signals: Sequence[Signal], row: int, clock: Clock, begins: int, ends:
             found.append(Check("stale", text, (row,)))
     elif len(signal) >= _MANY and signal.kind == "gauge" and not (signal.values != signal.values[0]).any():
         found.append(Check("constant", f"{_title(signal)}: never changed", (row,), warns=False))
+    if (signal.kind, signal.unit) == ("gauge", "W") and (below := int((signal.values < 0).sum())):
+        text = f"{_title(signal)}: {below:,} of {len(signal):,} readings are below 0 W; they count as they are"
+        found.append(Check("negative", text, (row,)))
     if len(signal) >= _MANY:
         short = ends - int(signal.times[-1])
         if short > _EARLY_READINGS * np.median(np.diff(signal.times)) and short > _EARLY_PART * (ends - begins):

@@ -119,9 +119,10 @@ def _by_device(
             candidates[signal.host, signal.device].append(row)
     if not candidates:
         names = ", ".join(dict.fromkeys(signal.name for signal in recording.signals)) or "none"
+        others = "choose one with --metric RE, say what one is with --metric-kind RE=counter:uJ, or "
         raise NoDataError(
-            f"no energy or power metric with readings here (metrics: {names}); choose one with --metric RE, "
-            "or say what one is with --metric-kind RE=counter:uJ"
+            f"no energy or power metric with readings here (metrics: {names}); "
+            f"{others if recording.signals else ''}join a power log with --signals FILE"
         )
     kind = {key: devices[key].kind if key in devices else "other" for key in candidates}
     served = {key[0] for key in candidates if kind[key] not in _AUXILIARY}

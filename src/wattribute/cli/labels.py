@@ -68,7 +68,7 @@ def _series(label: list[str], experiment: Path | None) -> Series:
     for text in label:
         key, equals, value = text.partition("=")
         if not equals or not _KEY.fullmatch(key) or not value:
-            raise OptionError(f"--label {text}: write it as KEY=VALUE, e.g. mode=train")
+            raise OptionError(f"--label {text}: write it as KEY=VALUE (keys: letters, digits, _ . -), e.g. mode=train")
         labels[key] = value
     return Series(experiment, labels)
 

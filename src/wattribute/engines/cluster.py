@@ -51,9 +51,11 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
 
     with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S}s"}):
         try:
+            if not address.startswith("inproc://"):  # a client that was made for no address at all never closes
+                distributed.comm.get_address_host_port(address)
             client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            reason = (str(error.__cause__) or type(error).__name__).partition("\n")[0].rpartition(">: ")[2]
+            reason = (str(error.__cause__ or "") or str(error)).partition("\n")[0].rpartition(">: ")[2]
             raise ClusterError(
                 f"no Dask scheduler answers at {address} within {CONNECT_S} s ({reason}); "
                 "is it running, and is the address the one it printed (tcp://HOST:8786)?"

@@ -74,4 +74,6 @@ def _reader(path: Path, format: str | None) -> Reader:
             return reader
     if path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
         raise NotFoundError(f"{path}: cannot be read: no permission to look inside")
+    if path.is_file() and not path.stat().st_size:
+        raise NotFoundError(f"{path}: is empty, so no reader knows this")
     raise NotFoundError(f"{path}: no reader knows this; known formats: {', '.join(readers.names())}")

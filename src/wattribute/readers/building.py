@@ -227,7 +227,7 @@ class Builder:
             devices=tuple(self._devices.values()),
             noticed=tuple(self.problems),
             metadata={
-                "name": self.path.name,
+                "name": self.path.name or self.path.resolve().name,  # of "." too
                 "source": str(self.path),
                 "format": self.format,
                 **self.metadata,

@@ -39,9 +39,20 @@ def head(path: Path, size: int = 1 << 16) -> bytes:
         return b""
     try:
         with opened(path) as file:
-            return file.read(size)
-    except (OSError, *_DAMAGE):
+            return _filled(file, size)[0]
+    except OSError:
         return b""
+
+
+def _filled(file: IO[bytes], size: int) -> tuple[bytes, Exception | None]:
+    """So many bytes, fewer at the end or before damage, which is told; ``read`` would lose what stands before it."""
+    data = bytearray()
+    try:
+        while len(data) < size and (piece := file.read1(size - len(data))):  # type: ignore[attr-defined]
+            data += piece
+    except _DAMAGE as error:
+        return bytes(data), error
+    return bytes(data), None
 
 
 def start(path: Path, size: int = 1 << 16) -> str:
@@ -84,12 +95,13 @@ class Text:
             self.problems.append(Problem("encoding", f"{self.path}: {replaced} characters are not UTF-8"))
 
     def _bytes(self) -> Iterator[bytes]:
-        try:
-            with opened(self.path) as file:
-                while piece := file.read(PIECE):
-                    self.done += len(piece)
-                    yield piece
-        except _DAMAGE as error:
+        with opened(self.path) as file:
+            piece, error = _filled(file, PIECE)
+            while piece:
+                self.done += len(piece)
+                yield piece
+                piece, error = (b"", error) if error else _filled(file, PIECE)
+        if error:
             self.problems.append(Problem("truncated", f"{self.path}: the gzip data is cut or damaged ({error})"))
 
     def lines(self) -> Iterator[str]:

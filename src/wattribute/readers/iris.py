@@ -74,6 +74,8 @@ def read(path: Path, selection: Selection) -> Recording:
 def _rows(out: Builder, text: Text) -> list[dict[str, str]]:
     reader = csv.reader(text.lines())
     header = ["gpu" if name in _GPU else name for name in next(reader, [])]
+    if not {"timestamp", "gpu"} <= set(header):
+        raise FormatError(out.path, "has no columns timestamp and gpu_index")
     rows = []
     try:
         for row in reader:

@@ -145,6 +145,7 @@ def _rows(
     grams = ["co2e_g"] if "co2e_g" in rows.columns else []
     for name in (*extra, *("CO2e" for _ in grams)):
         table.add_column(name, justify="right")
+    timed = found.recording.metadata.get("timeline") != "samples"  # which were laid end to end, a made-up time each
     for row in shown:
         symbol = "J" if unit == "j" else row["unit"]
         rate = row["power_w"] if unit == "j" else row["self_rate"]
@@ -157,8 +158,8 @@ def _rows(
             ),
             *_own(row, unit, symbol, wholes.get(row.get("signal"), whole), device),
             si(row[f"total_{unit}"], symbol),
-            seconds(row["self_ns"] / 1e9) if row["self_ns"] else "–",
-            si(rate, "W" if unit == "j" else _rate_unit(symbol)),
+            seconds(row["self_ns"] / 1e9) if row["self_ns"] and timed else "–",
+            si(rate if timed else None, "W" if unit == "j" else _rate_unit(symbol)),
             count(row["calls"]) if "calls" in row else "1",
             *(si(row[name]) for name in extra),
             *(si(row[name], "g") for name in grams),

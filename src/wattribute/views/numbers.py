@@ -17,10 +17,14 @@ def si(value: float | None, unit: str = "", digits: int = 3) -> str:
         return ("−" if value < 0 else "") + "∞" + (f" {unit}" if unit else "")
     if unit == "J" and -1e-9 < value < 0:
         value = 0.0  # what rounding leaves of a total less all that was passed on
+    if unit == "s" and abs(value) < 1e-12:
+        value = 0.0  # the same: no clock tells so little
     if unit == "B":
         return _bytes(value, digits)
     exponent = 0 if unit in _PLAIN else _exponent(value, digits)
     number = _digits(value / 10.0**exponent, digits)
+    if abs(value) >= 1e21:
+        exponent, number = 0, f"{value:.{digits - 1}e}".replace("-", "−")  # no prefix reaches there, and no eye
     tail = _PREFIXES[exponent] + ("" if unit == "#" else unit)
     return f"{number} {tail}" if tail else number
 

@@ -278,7 +278,7 @@ def test_another_user_with_nothing_writable_and_no_home(tmp_path):
     done = subprocess.run(command, user=65534, env=environment, cwd="/", capture_output=True, text=True, timeout=60)
     assert done.returncode == 9
     assert done.stderr.startswith("wattribute: this folder cannot be written: the recording goes to")
-    assert len(list(places.glob("*.watt/wattribute.json"))) == 1
+    assert len(list(places.glob("*.watt/wattribute.json"))) == 1, done.stderr
     assert "Traceback" not in done.stderr
 
 

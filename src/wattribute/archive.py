@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from .errors import FormatError, NotFoundError, OutputError, UnsupportedError
+from .errors import FormatError, NotFoundError, OutputError, UnsupportedError, check_name
 from .model import (
     Clock,
     Curve,
@@ -83,6 +83,7 @@ def save(recording: Recording, path: str | os.PathLike[str], threads: int = 2, p
 def new_folder(path: str | os.PathLike[str]) -> Path:
     """Make a folder that is not there yet."""
     folder = Path(path)
+    check_name(folder)
     try:
         folder.mkdir(parents=True)
     except FileExistsError:

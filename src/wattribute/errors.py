@@ -78,3 +78,12 @@ class MissingExtraError(WattributeError, ImportError):
     def __init__(self, extra: str, package: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'wattribute[{extra}]'")
         self.extra = extra
+
+
+def check_name(path: Path) -> None:
+    """Refuse a folder of tables whose name is not UTF-8, before anything is made: neither Arrow nor Polars opens it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = str(path).encode("utf-8", "replace").decode()
+        raise OutputError(f"{shown}: cannot be made: the name is not UTF-8; choose another") from None

@@ -14,6 +14,8 @@ import pytest
 
 import wattribute
 from tests.meters.test_rapl import DUMMY, power_pmu
+from wattribute.archive import new_folder
+from wattribute.errors import OutputError
 
 WATTRIBUTE = [sys.executable, "-m", "wattribute", "run"]
 root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user or to cut the network")
@@ -120,6 +122,32 @@ def test_hostile_names_are_shown_as_they_are(tmp_path):
     assert done.returncode == 0
     assert wattribute.read(tmp_path / name).metadata["command"][2].startswith("# [red]x")
     assert "[bold]" in done.stderr
+
+
+def test_arguments_that_are_not_utf_8_reach_the_command_and_cost_nothing(tmp_path):
+    word = os.fsdecode(b"caf\xe9")
+    done = run(tmp_path, "-o", "x.watt", "--", "sh", "-c", 'printf %s "$1"; exit 5', "sh", word, text=False)
+    assert (done.returncode, done.stdout) == (5, b"caf\xe9")
+    assert b"saved: x.watt" in done.stderr
+    assert wattribute.read(tmp_path / "x.watt").metadata["command"][-1] == "caf?"
+    assert json.loads((tmp_path / "x.watt" / "metrics.json").read_text())["command"][-1] == "caf?"
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_refused_before_anything_runs(tmp_path):
+    name = os.fsdecode(b"caf\xe9.watt")
+    done = run(tmp_path, "-o", name, "--", "touch", "ran")
+    said = "wattribute: caf?.watt: cannot be made: the name is not UTF-8; choose another\n"
+    assert (done.returncode, done.stderr) == (1, said)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OutputError, match="not UTF-8"):
+        new_folder(tmp_path / name)  # of convert
+
+
+def test_a_command_longer_than_one_argument_may_be(tmp_path):
+    words = [str(number) for number in range(40_000)]  # 229 kB; the kernel takes 128 kB per argument, 2 MB in all
+    done = run(tmp_path, "-o", "x.watt", "--", "sh", "-c", "echo $#", "sh", *words)
+    assert (done.returncode, done.stdout) == (0, "40000\n"), done.stderr[:500]
+    assert wattribute.read(tmp_path / "x.watt").metadata["command"][4:] == words
 
 
 def test_repeats_give_a_table_with_an_interval(tmp_path):
@@ -250,7 +278,7 @@ def test_another_user_with_nothing_writable_and_no_home(tmp_path):
     done = subprocess.run(command, user=65534, env=environment, cwd="/", capture_output=True, text=True, timeout=60)
     assert done.returncode == 9
     assert done.stderr.startswith("wattribute: this folder cannot be written: the recording goes to")
-    assert len(list(places.glob("*.watt/wattribute.json"))) == 1
+    assert len(list(places.glob("*.watt/wattribute.json"))) == 1, done.stderr
     assert "Traceback" not in done.stderr
 
 

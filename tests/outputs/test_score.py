@@ -36,6 +36,9 @@ def test_a_score(tmp_path, name, text, key, value):
         ("a.json", '{"Time": 1}', NoDataError, r"has no 'time' \(there: Time\)"),
         ("a.json", "[1]", NoDataError, r"has no 'time' \(there: list\)"),
         ("a.csv", "time\n", NoDataError, "has no rows"),
+        ("a.csv", "time\nnan\n", NoDataError, "is not finite"),
+        ("a.json", '{"time": -1e999}', NoDataError, "is not finite"),
+        ("a.json", f'{{"time": 1{"0" * 400}}}', NoDataError, "is not finite"),  # more than a float holds
         ("a.json", None, NotFoundError, "No such file"),
     ],
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ class Sought:
             found = _within(found, name, path)
         if isinstance(found, bool) or not isinstance(found, (int, float, str)):
             raise NoDataError(f"no score: {self.key} in {path} is no number or word")
+        if not isinstance(found, str) and not abs(found) <= sys.float_info.max:  # no JSON has a word for it
+            raise NoDataError(f"no score: {self.key} in {path} is not finite")
         return found if isinstance(found, str) else float(found)
 
 

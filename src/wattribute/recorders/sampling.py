@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MeterError, OutputError
+from ..errors import MeterError, OutputError, check_name
 from .journal import EVENT, NAME, record
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _BOOT = """
 import json, resource, sys
 # where files may not grow Python would leave modules behind that are compiled to the half, for ever
 sys.dont_write_bytecode = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
-order = json.loads(sys.argv[1])
+order = json.loads(sys.stdin.buffer.readline())
 sys.path[:] = order.pop("path")
 from wattribute.recorders.sampler import main
 main(order)
@@ -46,6 +46,7 @@ Observer = Callable[[dict[str, Any]], None]
 
 def new_folder(path: Path) -> Path:
     """Make the folder of a recording; an existing one is an error, never overwritten."""
+    check_name(path)
     try:
         path.mkdir(parents=True)
         (path / REGIONS).mkdir()
@@ -54,6 +55,12 @@ def new_folder(path: Path) -> Path:
     except OSError as error:
         raise OutputError(f"{path}: cannot be made: {error.strerror}") from error
     return path
+
+
+def _text(about: dict[str, Any]) -> dict[str, Any]:
+    """The same with a ``?`` for every byte of a command that is not UTF-8: no table, JSON or server takes it."""
+    told: dict[str, Any] = json.loads(json.dumps(about, ensure_ascii=False).encode("utf-8", "replace"))
+    return told
 
 
 class Sampling:
@@ -80,7 +87,7 @@ class Sampling:
             "meters": None if meters is None else list(meters),
             "interval_s": interval_s,
             "live_s": live_s if observers else None,
-            "about": about or {},
+            "about": _text(about or {}),
             "shares": shares,
             "path": [str(Path(__file__).parents[2]), *(entry for entry in sys.path if entry)],
         }
@@ -107,10 +114,15 @@ class Sampling:
     def start(self) -> None:
         """Start the process and wait until it has a first reading of everything; raises MeterError."""
         # -I -S: no user site, no .pth files; the path is handed over. A session of its own: Ctrl-C is not for it.
-        command = [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps(self._order)]
+        command = [sys.executable, "-I", "-S", "-c", _BOOT]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended at once: that is told below
+            # no argument, of which the kernel takes 128 kB: the command in it may be longer
+            self._process.stdin.write(json.dumps(self._order).encode() + b"\n")
+            self._process.stdin.flush()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the main thread
         self._listener.start()

@@ -104,15 +104,15 @@ def test_a_busy_server_is_asked_again_as_late_as_it_wants(fake, recording):
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("http://host", "known: victoria+http://"),
+        ("http://host", "'http://host' is not an address to push to; known: victoria+http://"),
         ("victoria+ftp://host", "known: victoria+http://"),
         ("victria+http://host", "did you mean 'victoria'"),
         ("victoria+http://ada:secret@host", "WATTRIBUTE_PUSH_PASSWORD"),
         ("victoria+http://host?token=secret", "WATTRIBUTE_PUSH_TOKEN"),
         ("victoria+http://host?format=cvs", "did you mean 'csv'"),
         ("victoria+http://host?fromat=csv", "did you mean 'format'"),
-        ("victoria+http://:8428", "names no host"),
-        ("victoria+http://host:port", "is not an address"),
+        ("victoria+http://:8428", "'victoria+http://:8428' names no host"),
+        ("victoria+http://host:port?token=secret", "'victoria+http://host:port' is not an address"),
         ("influx2+https://host/bucket", "ORG/BUCKET"),
         ("openmetrics:", "needs a file"),
     ],

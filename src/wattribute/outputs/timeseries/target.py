@@ -106,4 +106,4 @@ def _options(protocol: str, query: str) -> dict[str, str]:
 def _shown(text: str) -> str:
     """An address for messages, without what may be a secret."""
     before, at, after = text.partition("?")[0].rpartition("@")
-    return f"{before.partition('://')[0]}://…@{after}" if at else before
+    return f"{before.partition('://')[0]}://…@{after}" if at else after

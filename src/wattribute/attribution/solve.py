@@ -222,7 +222,8 @@ def _refusal(device: str, reason: str) -> NoDataError:
 def _refuse(found: Powers, occupancy: Occupancy, times: Ints, device: str) -> None:
     """Whatever makes the powers a guess."""
     if found.explained < _EXPLAINED:
-        raise _refusal(device, f"what ran explains {max(found.explained, 0):.0%} of how its counter rose, not 80 %")
+        known = f"{max(found.explained, 0):.0%} of how its counter rose"
+        raise _refusal(device, f"what ran explains {known}, not {_EXPLAINED:.0%}")
     if found.runner_up < _UNIQUE:
         raise _refusal(device, "its lag cannot be told, other lags fit as well (does the work repeat too evenly?)")
     if found.smeared > _SMEARED:
@@ -234,7 +235,8 @@ def _refuse(found: Powers, occupancy: Occupancy, times: Ints, device: str) -> No
     if (found.power[:-1] + found.half[:-1] < 0).any():
         raise _refusal(device, "a frame would have to draw negative power")
     if not len(width) or width.max() > _WIDEST:
-        raise _refusal(device, f"a frame's power is known to ±{max(width, default=1.0):.0%} only, not to ±25 %")
+        known = f"±{max(width, default=1.0):.0%}"
+        raise _refusal(device, f"a frame's power is known to {known} only, not to ±{_WIDEST:.0%}")
 
 
 def _laid_out(energy: Energy, times: Ints, values: Floats, found: Powers, occupancy: Occupancy) -> Refined:

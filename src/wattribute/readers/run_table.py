@@ -36,6 +36,7 @@ from ..model import (
 from ..model.select import select
 from ..plugins import Selection
 from ..units import J_PER_KWH
+from .files import Text, start
 from .times import parse as parse_time
 
 _HEAD_BYTES = 1 << 16
@@ -88,23 +89,20 @@ class RunRow:
 def header(path: Path) -> list[str]:
     """The names of a CSV file's columns; none of what is no readable text."""
     try:
-        with open(path, "rb") as file:
-            first = file.read(_HEAD_BYTES).split(b"\n", 1)[0]
-        return next(csv.reader([first.decode("utf-8-sig")]), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
+        return next(csv.reader(start(path, _HEAD_BYTES).splitlines()[:1]), [])
+    except csv.Error:
         return []
 
 
 def rows(path: Path, parse: Callable[[Mapping[str, str]], RunRow]) -> tuple[list[RunRow], list[Problem]]:
     """The runs of a file in its order; a line that ``parse`` refuses (ValueError) is left out and told."""
-    found, bad, replaced = [], [], 0
-    for number, cells in _lines(path):
-        replaced += sum(cell.count("\ufffd") for cell in cells.values())
+    found, bad, text = [], [], Text(path)
+    for number, cells in _lines(text):
         try:
             found.append(parse(cells))
         except ValueError as error:
             bad.append(f"line {number} ({error})")
-    problems = [Problem("encoding", f"{path}: {replaced} characters are not UTF-8")] if replaced else []
+    problems = text.problems
     if bad:
         more = f" and {len(bad) - _NAMED_LINES} more" if len(bad) > _NAMED_LINES else ""
         problems.append(Problem("left-out", f"{path}: left out: {', '.join(bad[:_NAMED_LINES])}{more}"))
@@ -113,15 +111,14 @@ def rows(path: Path, parse: Callable[[Mapping[str, str]], RunRow]) -> tuple[list
     return found, problems
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.DictReader(file, restval="")
-        try:
-            for line in reader:
-                line.pop(None, None)  # cells beyond the header
-                yield reader.line_num, line
-        except csv.Error as error:
-            raise FormatError(path, f"line {reader.line_num + 1} is not CSV ({error})") from error
+def _lines(text: Text) -> Iterator[tuple[int, dict[str, str]]]:
+    reader = csv.DictReader((f"{line}\n" for line in text.lines()), restval="")
+    try:
+        for line in reader:
+            line.pop(None, None)  # cells beyond the header
+            yield reader.line_num, line
+    except csv.Error as error:
+        raise FormatError(text.path, f"line {reader.line_num + 1} is not CSV ({error})") from error
 
 
 def number(cells: Mapping[str, str], name: str, default: float | None = None) -> float:

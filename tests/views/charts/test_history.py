@@ -32,6 +32,11 @@ def sets(chart, column):
     return [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
 
 
+@pytest.mark.parametrize("kind", plot.OF_EXPERIMENTS)
+def test_either_can_be_a_pdf(kind):
+    assert save.pdf(plot.draw(kind, [experiment()]).to_json()).startswith(b"%PDF")
+
+
 def test_history_has_every_run_once_in_every_panel():
     found = experiment()
     chart = plot.draw("history", [found])

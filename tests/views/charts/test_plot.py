@@ -182,7 +182,10 @@ def test_panels_have_one_per_quantity_and_memory_its_own():
         plot.memory(ranks())
 
 
-@pytest.mark.parametrize("kind", [kind for kind in plot.KINDS if kind not in ("runs", "carbon")])
+OF_RECORDINGS = [kind for kind in plot.KINDS if kind not in plot.OF_EXPERIMENTS]  # the others: test_history
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OF_RECORDINGS if kind not in ("runs", "carbon")])
 def test_hostile_names_stay_text_in_every_chart(kind):
     theme = ("light", "dark")[list(plot.KINDS).index(kind) % 2]
     chart = plot.draw(kind, [streams(list(HOSTILE))], looks={"theme": theme})
@@ -226,7 +229,7 @@ def test_labels_never_leave_the_picture():
         assert float(root.attrib["width"]) < 1500
 
 
-@pytest.mark.parametrize("kind", plot.KINDS)
+@pytest.mark.parametrize("kind", OF_RECORDINGS)
 def test_every_kind_can_be_a_pdf(kind):
     recording = ranks(hosts=2, depth=3) if kind not in ("panels", "memory") else streams(["a"])
     chart = plot.draw(kind, [recording] * (6 if kind == "runs" else 1))

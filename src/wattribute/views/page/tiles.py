@@ -22,7 +22,7 @@ from . import energy
 from .energy import Metered, addable
 from .lanes import Files, Grid, Lane, Writer, exact
 
-VERSION = 4  # of the folder's layout: another one is made anew
+VERSION = 5  # of the folder's layout: another one is made anew
 EXACT_SPANS = 5000  # per view: up to so many spans are drawn one by one
 MOST_BINS = 1024  # per lane and view: 64 lanes stay below 2 MB
 _MANIFEST, _TABLE = "tiles.json", "table.json"  # apart, because it is large and not needed for the first picture

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _PORT = 5555
 _REACH_S = 5
-_LIVE_S = 30  # a server that does not even say that it is busy for so long is gone
+_LIVE_S = 10  # without a heartbeat, which a busy server has as well, it is gone
 _RELEASE = (
     "install the one of the server's release: pip install 'arkouda @ git+https://github.com/Bears-R-Us/arkouda@TAG'"
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -134,39 +134,44 @@ def _stack(columns: Sequence[Numbers], rows: int, like: type) -> Any:
     return np.stack(columns) if len(columns) else np.zeros((0, rows), like)
 
 
+class Line(NamedTuple):
+    """A piecewise linear function on the server; flat before its first and after its last knot."""
+
+    verbs: Verbs
+    times: Any  # to search in
+    knots: tuple[Any, Any, Any]  # time, value and slope from each knot on, and one more in front for what is before
+
+    def at(self, moments: Any) -> Any:
+        place = self.verbs.search(self.times, moments, "right")
+        time, value, slope = (column[place] for column in self.knots)
+        return slope * (moments - time) + value
+
+    def over(self, spans: Lanes) -> Any:
+        """What it rises by during each span."""
+        return self.at(spans.end) - self.at(spans.start)
+
+
+def _line(verbs: Verbs, times: Numbers, values: Numbers, slopes: Numbers) -> Line:
+    knots = (times[:1], times), (values[:1], values), (slopes[:0], [0], slopes, [0])
+    return Line(verbs, verbs.put(times), tuple(verbs.put(np.concatenate(parts)) for parts in knots))
+
+
 def rise(verbs: Verbs, curve: Curve, spans: Lanes) -> Any:
-    """What a curve rose by during each span."""
-    return evaluate(verbs, curve, spans.end) - evaluate(verbs, curve, spans.start)
-
-
-def evaluate(verbs: Verbs, curve: Curve, at: Any) -> Any:
-    """S(t) at integer times, as ``reference.evaluate``."""
+    """What a curve rose by during each span, with the arithmetic of ``reference.evaluate``."""
     times, values = np.asarray(curve.times, np.int64), np.asarray(curve.values, np.float64)
     if len(times) < 2:
-        return verbs.zeros(int(at.size), float) + (float(values[0]) if len(values) else 0.0)
-    slope = np.append(np.diff(values) / np.diff(times), 0.0)
-    there = verbs.put(times)
-    j = verbs.search(there, at, "right") - 1
-    j = verbs.where(j < 0, 0, j)
-    found = verbs.put(slope)[j] * (at - there[j]) + verbs.put(values)[j]
-    found = verbs.where(at <= int(times[0]), float(values[0]), found)
-    return verbs.where(at >= int(times[-1]), float(values[-1]), found)
+        return verbs.zeros(len(spans), float)
+    return _line(verbs, times, values, np.diff(values) / np.diff(times)).over(spans)
 
 
 def covered(verbs: Verbs, pieces: Intervals, spans: Lanes) -> Any:
-    """Ticks of each span inside pieces of time, as ``reference.covered``."""
+    """Ticks of each span inside pieces of time."""
     if not len(pieces.start):
         return verbs.zeros(len(spans), int)
-    before = verbs.put(np.concatenate([[0], np.cumsum(pieces.end - pieces.start)]))
-    start, end = verbs.put(pieces.start), verbs.put(pieces.end)
-
-    def until(at: Any) -> Any:
-        j = verbs.search(start, at, "right") - 1
-        here = verbs.where(j < 0, 0, j)
-        last = verbs.where(at < end[here], at, end[here])
-        return verbs.where(j < 0, 0, before[here] + (last - start[here]))
-
-    return until(spans.end) - until(spans.start)
+    before = np.cumsum(pieces.end - pieces.start)
+    times = np.stack([pieces.start, pieces.end], axis=1).ravel()
+    values = np.stack([before - (pieces.end - pieces.start), before], axis=1).ravel()
+    return _line(verbs, times, values, np.tile([1, 0], len(pieces))[:-1]).over(spans)
 
 
 def _walk(spans: Lanes) -> Iterator[tuple[Any, Any]]:

@@ -2,7 +2,7 @@
 on NumPy, from an archive of kernels on streams that share GPUs, and from nested host functions.
 
 The server is named by ``WATTRIBUTE_ARKOUDA=host:port``; without one the other two are shown. Run it with
-``python benchmarks/arkouda.py [--spans 2000000] [--folder DIR]``.
+``python benchmarks/server.py [--spans 2000000] [--folder DIR]``.
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ def shared_numpy(anchor: str, threads: int) -> int:
         start, end = reference.busy(SimpleNamespace(**spans))
         return spans | {"start": start, "end": end}
 
-    def fold(files: Any, tables: Any, curves: Any, keys: Any) -> dict[str, Any]:
+    def fold(files: Any, tables: Any, curves: Any, keys: Any, expected: Any = None) -> dict[str, Any] | None:
+        if expected is not None:
+            return None  # a guess is for the fused path to verify
         spans = otf2.decode(files, tables, metrics=False)
         told = {name: spans[name] for name in ("counts", "program", "nesting", "undefined", "backward", "status")}
         return reference.fold(SimpleNamespace(**spans), curves, keys) | told

@@ -95,8 +95,8 @@ class Nvml:
         called = getattr(self._nvml.nvmlLib, function, None)
         return partial(called, handle, *before, ctypes.byref(filled)) if called else lambda: missing
 
-    def _number(self, function: str, handle: Any, filled: Any, name: str) -> Read:
-        call = self._call(function, handle, filled)
+    def _number(self, function: str, handle: Any, filled: Any, name: str, *before: Any) -> Read:
+        call = self._call(function, handle, filled, *before)
         return lambda: None if call() else getattr(filled, name)
 
     def _add_gpu(self, index: int) -> None:
@@ -133,12 +133,13 @@ class Nvml:
             )  # fmt: skip
         use = self._number("nvmlDeviceGetUtilizationRates", handle, nvml.c_nvmlUtilization_t(), "gpu")
         add("utilisation", "gauge", "%", 1, use, LESS if counts else ALWAYS)
-        add("memory", "gauge", "B", 1, lambda: _field(self._try("nvmlDeviceGetMemoryInfo", handle), "used"), SELDOM)
+        held = self._number("nvmlDeviceGetMemoryInfo", handle, nvml.c_nvmlMemory_t(), "used")
+        add("memory", "gauge", "B", 1, held, SELDOM)
         others = {"temperature": ("°C", 1, "nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)}
         others["sm_clock"] = "Hz", 10**6, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM
         others["memory_clock"] = "Hz", 10**6, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM
         for name, (unit, scale, function, which) in others.items():
-            add(name, "gauge", unit, scale, partial(self._try, function, handle, which), SELDOM)
+            add(name, "gauge", unit, scale, self._number(function, handle, ctypes.c_uint(), "value", which), SELDOM)
 
     def _powers(self, handle: Any) -> dict[str, Read]:
         """The power fields of a card: both named ones where the driver has them, else the one default."""
@@ -230,10 +231,6 @@ class Nvml:
         if self._nvml is not None:
             self._try("nvmlShutdown")
         self._nvml, self._channels, self._nothing, self._reads = None, [], [], [[], [], [], []]
-
-
-def _field(structure: Any, name: str) -> int | None:
-    return None if structure is None else int(getattr(structure, name))
 
 
 def _parts(field: Any) -> tuple[Any, Any]:

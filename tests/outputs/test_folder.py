@@ -63,6 +63,13 @@ def test_an_existing_folder_is_never_touched_and_a_failed_one_leaves_nothing(tmp
     assert (tmp_path / "there" / "mine").read_text() == "x"
 
 
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_name_that_is_not_utf_8_is_refused_in_a_line(tmp_path, format):
+    found = wattribute.attribute(run())
+    with pytest.raises(WattributeError, match="the name is not UTF-8"):
+        write_folder(found, str(tmp_path / "\udcff"), format)
+
+
 def test_typos(tmp_path):
     attribution = wattribute.attribute(run(0))
     with pytest.raises(WattributeError, match="did you mean 'drop'"):

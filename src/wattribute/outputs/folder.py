@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..ensemble import EnsembleAttribution
-from ..errors import OptionError, OutputError
+from ..errors import OptionError, OutputError, check_name
 from ..model import Attribution
 from . import recording_tables as tables
 
@@ -34,6 +34,7 @@ def write_folder(attribution: Attribution, target: str, format: str = "parquet",
         raise OptionError.unknown("format", format, FORMATS)
     if repeats not in tables.REPEATS:
         raise OptionError.unknown("treatment of repeated readings", repeats, tables.REPEATS)
+    check_name(Path(target))
     save = _save_csv if format == "csv" else _save_parquet
     runs = attribution.parts if isinstance(attribution, EnsembleAttribution) else {"": attribution}
     with _appearing(Path(target)) as folder:

@@ -52,25 +52,15 @@ static int on_metric(struct sink *sink, const struct event *event)
     return WAT_OK;
 }
 
-#include "nest.h"
-#include "walk.h"
+#include "nest_walk.h"
 
 int wat_read_busy(const struct wat_location *location, struct wat_column *start, struct wat_column *end,
                   struct wat_report *report)
 {
-    struct walk walk;
     struct sink sink = {.start = start, .end = end};
     memset(start, 0, sizeof *start);
     memset(end, 0, sizeof *end);
-    if (walk_open(&walk, location, location->offset_ticks, report))
-        return report->code;
-    report->code = nesting_open(&sink.nesting, location, &walk.local, report);
-    if (!report->code)
-        walk_all(&walk, &sink, report);
-    if (report->code != WAT_MEMORY)
-        nesting_finish(&sink, &sink.nesting);
-    nesting_close(&sink.nesting);
-    walk_close(&walk);
+    nest_walk(location, &sink, report);
     column_trim(start, 8), column_trim(end, 8);
     return report->code;
 }

@@ -38,20 +38,10 @@ static int on_metric(struct sink *sink, const struct event *event)
     return WAT_OK;
 }
 
-#include "nest.h"
-#include "walk.h"
+#include "nest_walk.h"
 
 void FUSED(const struct wat_location *location, struct rollup *rollup, struct wat_report *report)
 {
-    struct walk walk;
     struct sink sink = {.rollup = rollup};
-    if (walk_open(&walk, location, location->offset_ticks, report))
-        return;
-    report->code = nesting_open(&sink.nesting, location, &walk.local, report);
-    if (!report->code)
-        walk_all(&walk, &sink, report);
-    if (report->code != WAT_MEMORY)
-        nesting_finish(&sink, &sink.nesting);
-    nesting_close(&sink.nesting);
-    walk_close(&walk);
+    nest_walk(location, &sink, report);
 }

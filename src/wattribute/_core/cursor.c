@@ -64,20 +64,20 @@ static void seek_value(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
     }
 }
 
-static void seek_piece(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
+/* Whether a piece covers the moment. */
+static int seek_piece(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
 {
     const int64_t *start = c->curve->piece_start, *end = c->curve->piece_end;
     int64_t n = c->curve->pieces, k = c->piece = hunt(start, n, c->piece, t);
     int64_t next = k < n ? start[k] - 1 : INT64_MAX;
-    c->outside = -1, c->uncovered_base = -c->before[k];
-    if (!k)
-        narrow(low, high, INT64_MIN, next);
-    else if (t >= end[k - 1])
-        narrow(low, high, end[k - 1], next);
-    else {
+    if (k && t < end[k - 1]) {
         narrow(low, high, start[k - 1], end[k - 1] - 1);
-        c->outside = 0, c->uncovered_base = start[k - 1] - c->before[k - 1];
+        c->uncovered = start[k - 1] - c->before[k - 1];
+        return 1;
     }
+    narrow(low, high, k ? end[k - 1] : INT64_MIN, next);
+    c->base = -c->before[k];
+    return 0;
 }
 
 /* Window i opens after edges[i] − latency and closes at edges[i + 1]. */
@@ -94,13 +94,22 @@ static void seek_windows(struct cursor *c, int64_t t, int64_t *low, int64_t *hig
 
 void cursor_seek(struct cursor *c, int64_t t)
 {
-    int64_t low = INT64_MIN, high = INT64_MAX;
-    seek_value(c, t, &low, &high);
-    seek_piece(c, t, &low, &high);
-    if (c->curve->edges)
-        seek_windows(c, t, &low, &high);
-    c->from = low;
-    c->width = (uint64_t)high - (uint64_t)low;
+    if (t < c->low || t > c->high) {
+        int64_t low = INT64_MIN, high = INT64_MAX;
+        seek_value(c, t, &low, &high);
+        int covered = seek_piece(c, t, &low, &high);
+        if (c->curve->edges)
+            seek_windows(c, t, &low, &high);
+        c->from = low;
+        c->width = (uint64_t)high - (uint64_t)low;
+        c->low = INT64_MAX, c->high = INT64_MIN;
+        if (covered)
+            return;
+        c->low = low, c->high = high;
+    }
+    c->uncovered = c->base + t;
+    c->from = t;
+    c->width = 0;
 }
 
 int cursor_open(struct cursor *c, const struct wat_curve *curve)
@@ -111,6 +120,7 @@ int cursor_open(struct cursor *c, const struct wat_curve *curve)
     if (!c->before)
         return WAT_MEMORY;
     c->before[0] = 0;
+    c->low = INT64_MAX, c->high = INT64_MIN;
     for (int64_t i = 0; i < curve->pieces; i++)
         c->before[i + 1] = c->before[i] + (curve->piece_end[i] - curve->piece_start[i]);
     cursor_seek(c, 0);

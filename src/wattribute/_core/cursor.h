@@ -18,31 +18,35 @@ static inline int same_windows(struct windows a, struct windows b)
 
 struct cursor {
     const struct wat_curve *curve;
-    int64_t *before;    /* covered ticks before each piece */
+    int64_t *before; /* covered ticks before each piece */
     /* the stretch in use: moments from … from + width */
     int64_t from;
     uint64_t width;
     double slope, y0;
-    int64_t x0, uncovered_base, outside; /* outside: 0 inside a piece, else all ones */
+    int64_t x0;
     int64_t knot, piece;
-    /* at the last moment */
-    double value;
-    int64_t uncovered; /* ticks outside the pieces since some beginning: constant as long as the curve covers */
+    /* in this stretch */
+    int64_t uncovered; /* ticks outside the pieces since some beginning */
     struct windows windows;
+    /* a stretch that the curve does not cover: its moments low … high, and what to add to one for `uncovered` */
+    int64_t low, high, base;
 };
 
 int cursor_open(struct cursor *cursor, const struct wat_curve *curve);
 void cursor_close(struct cursor *cursor);
 
-/* Find the stretch of a moment. */
+static inline int cursor_beyond(const struct cursor *cursor, int64_t time)
+{
+    return __builtin_expect((uint64_t)time - (uint64_t)cursor->from > cursor->width, 0);
+}
+
+/* Find the stretch of a moment. Where the curve does not cover, a stretch is one moment: `uncovered` grows with time. */
 void cursor_seek(struct cursor *cursor, int64_t time);
 
-static inline void cursor_move(struct cursor *cursor, int64_t time)
+/* The value at a moment of the stretch in use. */
+static inline double cursor_value(const struct cursor *cursor, int64_t time)
 {
-    if (__builtin_expect((uint64_t)time - (uint64_t)cursor->from > cursor->width, 0))
-        cursor_seek(cursor, time);
-    cursor->value = cursor->slope * (double)(time - cursor->x0) + cursor->y0;
-    cursor->uncovered = cursor->uncovered_base + (time & cursor->outside);
+    return cursor->slope * (double)(time - cursor->x0) + cursor->y0;
 }
 
 #endif

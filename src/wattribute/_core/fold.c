@@ -1,63 +1,150 @@
 #include "fold.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-void run_extend(struct run *run, const struct cursor *c, int64_t start, struct windows at_start, int64_t now)
+static inline void touch(struct run *run, const double *high, uint32_t from, uint32_t until)
 {
-    const struct wat_curve *curve = c->curve;
+    uint32_t at = run->touched > from ? run->touched : from;
+    double sum = run->high;
+    for (; at < until; at++)
+        sum += high[at];
+    run->high = sum;
+    run->touched = at;
+}
+
+void fold_settle(struct fold *fold, struct windows windows)
+{
+    const double *high = fold->cursor.curve->high;
+    for (int64_t i = 0; i < fold->noted; i++) {
+        int64_t row = fold->notes[i];
+        struct run *runs = &fold->runs[2 * row];
+        uint64_t held = fold->rows[row].noted;
+        if (held & HELD_SELF)
+            touch(&runs[SELF], high, windows.closed, windows.opened);
+        if (held & HELD_TOTAL)
+            touch(&runs[TOTAL], high, windows.closed, windows.opened);
+    }
+    fold->noted = 0;
+}
+
+static uint64_t number_of(struct windows windows)
+{
+    return ((uint64_t)windows.opened + windows.closed + 1) << 2;
+}
+
+int fold_seek(struct fold *fold, int64_t time)
+{
+    struct cursor *c = &fold->cursor;
+    struct windows before = c->windows;
+    cursor_seek(c, time);
+    if (same_windows(before, c->windows))
+        return 0;
+    fold_settle(fold, before);
+    fold->stretch = number_of(c->windows);
+    return 1;
+}
+
+void run_extend(struct fold *fold, int64_t row, int which, int64_t start, struct windows at_start, int64_t now)
+{
+    const struct cursor *c = &fold->cursor;
+    uint32_t *lasted = &fold->rows[row].lasted, held = 1u << which;
+    struct run *run = &fold->runs[2 * row + which];
     if (now <= start)
         return;
-    if (start > run->end) { /* another run */
-        run->begun = at_start;
+    if (!(*lasted & held) || start > run->end) { /* another run */
         run->covered = at_start.opened;
+        *lasted &= ~held;
     }
+    if (!same_windows(at_start, c->windows))
+        *lasted |= held;
     run->end = now;
-    for (run->touched = later(run->touched, at_start.closed); run->touched < c->windows.opened; run->touched++)
-        run->high += curve->high[run->touched];
+    touch(run, c->curve->high, at_start.closed, c->windows.opened);
     for (; run->covered < c->windows.closed; run->covered++)
-        run->low += curve->low[run->covered];
+        run->low += c->curve->low[run->covered];
+}
+
+/* A larger array, the new part of it zero, in place of the one that `array` points to. */
+static int more(void *array, size_t before, size_t bytes)
+{
+    void *old, *data = aligned_alloc(_Alignof(struct row), (bytes | 63) + 1);
+    if (!data)
+        return WAT_MEMORY;
+    memcpy(&old, array, sizeof old);
+    if (before)
+        memcpy(data, old, before);
+    memset((char *)data + before, 0, bytes - before);
+    free(old);
+    memcpy(array, &data, sizeof data);
+    return WAT_OK;
 }
 
 int fold_more_rows(struct fold *fold, int64_t rows)
 {
-    if (column_resize_zero(&fold->row_memory, rows * (int64_t)sizeof(struct row)))
+    size_t old = (size_t)fold->rows_room, new = (size_t)rows;
+    if (more(&fold->rows, old * sizeof *fold->rows, new * sizeof *fold->rows)
+        || more(&fold->uncovered, old * sizeof *fold->uncovered, new * sizeof *fold->uncovered))
         return WAT_MEMORY;
-    fold->rows = fold->row_memory.data;
-    if (fold->cursor.curve->edges) {
-        if (column_resize(&fold->bound_memory, rows * (int64_t)sizeof(struct bounds)))
-            return WAT_MEMORY;
-        fold->bounds = fold->bound_memory.data;
-        static const struct run none = {.begun = {UINT32_MAX, UINT32_MAX}, .end = INT64_MIN};
-        for (int64_t i = fold->rows_room; i < rows; i++)
-            fold->bounds[i] = (struct bounds){none, none};
-    }
+    if (fold->cursor.curve->edges /* a note is written behind the last one before it is known whether it counts */
+        && (more(&fold->runs, 2 * old * sizeof *fold->runs, 2 * new * sizeof *fold->runs)
+            || more(&fold->notes, (old + !!old) * sizeof *fold->notes, (new + 1) * sizeof *fold->notes)))
+        return WAT_MEMORY;
     fold->rows_room = rows;
     return WAT_OK;
 }
 
+void fold_move_row(struct fold *fold, int64_t row, int64_t to)
+{
+    fold->rows[to] = fold->rows[row];
+    fold->uncovered[to] = fold->uncovered[row];
+    for (int which = SELF; which <= TOTAL && fold->runs; which++)
+        fold->runs[2 * to + which] = fold->runs[2 * row + which];
+}
+
+void fold_clear_rows(struct fold *fold, int64_t from, int64_t until)
+{
+    size_t rows = (size_t)(until - from);
+    memset(fold->rows + from, 0, rows * sizeof *fold->rows);
+    memset(fold->uncovered + from, 0, rows * sizeof *fold->uncovered);
+    if (fold->runs)
+        memset(fold->runs + 2 * from, 0, 2 * rows * sizeof *fold->runs);
+}
+
+const struct run *fold_runs(const struct fold *fold, int64_t row)
+{
+    static const struct run unknown[2] = {{.low = NAN, .high = NAN}, {.low = NAN, .high = NAN}};
+    return fold->runs ? &fold->runs[2 * row] : unknown;
+}
+
 int fold_more_depth(struct fold *fold)
 {
-    int64_t room = 2 * fold->depth_room + 64;
+    int64_t depth = fold_depth(fold), room = 2 * depth + 64;
     struct open_span *open = realloc(fold->open, (size_t)room * sizeof *open);
     if (!open)
         return WAT_MEMORY;
     fold->open = open;
-    fold->depth_room = room;
+    fold->top = open + depth;
+    fold->last = open + room - 1;
     return WAT_OK;
 }
 
 int fold_begin(struct fold *fold, const struct wat_curve *curve, int64_t rows)
 {
     memset(fold, 0, sizeof *fold);
-    return cursor_open(&fold->cursor, curve) || fold_more_rows(fold, rows) || fold_more_depth(fold) ? WAT_MEMORY
-                                                                                                    : WAT_OK;
+    if (cursor_open(&fold->cursor, curve) || fold_more_rows(fold, rows) || fold_more_depth(fold))
+        return WAT_MEMORY;
+    *fold->open = (struct open_span){.row = -1};
+    fold->stretch = number_of(fold->cursor.windows);
+    return WAT_OK;
 }
 
 void fold_free(struct fold *fold)
 {
     cursor_close(&fold->cursor);
     free(fold->open);
-    wat_free(fold->row_memory.data, fold->row_memory.bytes);
-    wat_free(fold->bound_memory.data, fold->bound_memory.bytes);
+    free(fold->rows);
+    free(fold->uncovered);
+    free(fold->runs);
+    free(fold->notes);
 }

@@ -1,14 +1,16 @@
 /* wat_read_fold: chooses the loop for the case at hand, and defines the general one. */
 #include "rollup.h"
 
-#define open_rows rollup_open
-#define close_rows rollup_close
-#define leaf_rows rollup_leaf
+#define open_rows(sink, frame, resumed, time) rollup_open((sink)->rollup, frame, resumed, time)
+#define leaf_rows(sink, frame, start, end) rollup_leaf((sink)->rollup, frame, start, end)
+#define close_rows(sink, time) rollup_close((sink)->rollup, time)
+#define FIRST(sink) ((sink)->rollup->fold)
 #define FUSED fused_any
 #include "fused.h"
 
 void fused_plain(const struct wat_location *, struct rollup *, struct wat_report *);
 void fused_bounded(const struct wat_location *, struct rollup *, struct wat_report *);
+void fused_path(const struct wat_location *, struct rollup *, struct wat_report *);
 
 /* Frames that have no row are left out like those not kept. */
 static uint8_t *frames_with_rows(const struct wat_location *location, const struct wat_keys *keys)
@@ -32,9 +34,11 @@ int wat_read_fold(const struct wat_location *given, const struct wat_curve *curv
     rollup.expected = expected;
     if (code)
         report->code = code;
-    else if (rollup.folds > 1 || keys->by_path)
+    else if (rollup.folds > 1 || (keys->by_path && !rollup.fold->runs))
         fused_any(&location, &rollup, report);
-    else if (rollup.fold->bounds)
+    else if (keys->by_path)
+        fused_path(&location, &rollup, report);
+    else if (rollup.fold->runs)
         fused_bounded(&location, &rollup, report);
     else
         fused_plain(&location, &rollup, report);

@@ -8,82 +8,78 @@
 
 struct paths {
     struct wat_column frame, parent; /* int64_t, by path */
-    struct wat_column recent;        /* struct recent, by path + 1: the callee met last */
-    int64_t *slots;                  /* hash table: path, −1: free */
+    struct path_slot *slots;         /* hash table, a quarter of it in use at most */
     uint64_t mask;
 };
 
-struct recent {
-    int64_t frame, path;
+struct path_slot {
+    uint64_t key;
+    int64_t path; /* −1: free */
 };
 
-static inline uint64_t path_hash(int64_t parent, int64_t frame)
+static inline uint64_t path_key(int64_t parent, int64_t frame)
 {
-    uint64_t h = ((uint64_t)parent + 1) * 0x9E3779B97F4A7C15u ^ (uint64_t)frame * 0xC2B2AE3D27D4EB4Fu;
-    return h ^ h >> 29;
+    return (uint64_t)(parent + 1) << 32 | (uint32_t)frame;
+}
+
+/* The slot of a path, or the free one where it belongs. */
+static inline struct path_slot *path_slot(const struct paths *paths, uint64_t key)
+{
+    uint64_t hash = key * 0x9E3779B97F4A7C15u;
+    for (uint64_t at = hash >> 32 ^ hash >> 52;; at++) {
+        struct path_slot *slot = &paths->slots[at & paths->mask];
+        if (slot->key == key || slot->path < 0)
+            return slot;
+    }
 }
 
 static inline int paths_rehash(struct paths *paths, uint64_t slots)
 {
-    int64_t *table = malloc(slots * sizeof *table);
-    if (!table)
+    struct path_slot *old = paths->slots;
+    paths->slots = malloc(slots * sizeof *paths->slots);
+    if (!paths->slots) {
+        paths->slots = old;
         return WAT_MEMORY;
-    for (uint64_t i = 0; i < slots; i++)
-        table[i] = -1;
-    for (int64_t path = 0; path < paths->frame.length; path++) {
-        uint64_t at = path_hash(COLUMN(paths->parent, int64_t)[path], COLUMN(paths->frame, int64_t)[path]);
-        while (table[at & (slots - 1)] >= 0)
-            at++;
-        table[at & (slots - 1)] = path;
     }
-    free(paths->slots);
-    paths->slots = table;
     paths->mask = slots - 1;
+    for (uint64_t i = 0; i < slots; i++)
+        paths->slots[i] = (struct path_slot){UINT64_MAX, -1};
+    for (int64_t path = 0; path < paths->frame.length; path++) {
+        uint64_t key = path_key(COLUMN(paths->parent, int64_t)[path], COLUMN(paths->frame, int64_t)[path]);
+        *path_slot(paths, key) = (struct path_slot){key, path};
+    }
+    free(old);
     return WAT_OK;
 }
 
 static inline int paths_open(struct paths *paths)
 {
-    struct recent none = {-1, -1};
-    return COLUMN_ADD(paths->recent, struct recent, none) ? WAT_MEMORY : paths_rehash(paths, 64);
+    return paths_rehash(paths, 256);
 }
 
 /* Frees all but frame and parent, which are results. */
 static inline void paths_close(struct paths *paths)
 {
-    wat_free(paths->recent.data, paths->recent.bytes);
     free(paths->slots);
 }
 
+/* The number of a path that was not met before; −1: no memory. */
 static inline int64_t path_new(struct paths *paths, int64_t parent, int64_t frame)
 {
-    struct recent none = {-1, -1};
-    if ((uint64_t)paths->frame.length * 2 > paths->mask && paths_rehash(paths, 2 * (paths->mask + 1)))
+    uint64_t key = path_key(parent, frame);
+    int64_t path = paths->frame.length;
+    if ((uint64_t)path * 4 > paths->mask && paths_rehash(paths, 2 * (paths->mask + 1)))
         return -1;
-    uint64_t at = path_hash(parent, frame);
-    while (paths->slots[at & paths->mask] >= 0)
-        at++;
-    if (COLUMN_ADD(paths->frame, int64_t, frame) || COLUMN_ADD(paths->parent, int64_t, parent)
-        || COLUMN_ADD(paths->recent, struct recent, none))
+    if (COLUMN_ADD(paths->frame, int64_t, frame) || COLUMN_ADD(paths->parent, int64_t, parent))
         return -1;
-    return paths->slots[at & paths->mask] = paths->frame.length - 1;
+    *path_slot(paths, key) = (struct path_slot){key, path};
+    return path;
 }
 
-/* The path of `frame` called from path `parent` (−1: from outside); −1: no memory. */
-static inline int64_t path_of(struct paths *paths, int64_t parent, int64_t frame)
+/* The path of `frame` called from path `parent` (−1: from outside); −1: not met before. */
+static inline int64_t path_find(const struct paths *paths, int64_t parent, int64_t frame)
 {
-    struct recent *recent = &COLUMN(paths->recent, struct recent)[parent + 1];
-    if (recent->frame == frame)
-        return recent->path;
-    int64_t path = -1;
-    for (uint64_t at = path_hash(parent, frame); (path = paths->slots[at & paths->mask]) >= 0; at++)
-        if (COLUMN(paths->frame, int64_t)[path] == frame && COLUMN(paths->parent, int64_t)[path] == parent)
-            break;
-    if (path < 0)
-        path = path_new(paths, parent, frame);
-    if (path >= 0)
-        COLUMN(paths->recent, struct recent)[parent + 1] = (struct recent){frame, path};
-    return path;
+    return path_slot(paths, path_key(parent, frame))->path;
 }
 
 #endif

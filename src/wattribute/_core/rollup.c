@@ -1,11 +1,11 @@
 #include "rollup.h"
 
-#include <math.h>
 #include <string.h>
 
 int rollup_begin(struct rollup *rollup, const struct wat_curve *curves, int64_t count, const struct wat_keys *keys)
 {
-    static const struct wat_curve nothing = {0};
+    static const int64_t ever[2] = {-(INT64_C(1) << 61), INT64_C(1) << 61};
+    static const struct wat_curve nothing = {.piece_start = ever, .piece_end = ever + 1, .pieces = 1};
     memset(rollup, 0, sizeof *rollup);
     rollup->keys = keys;
     rollup->curves = count;
@@ -18,6 +18,15 @@ int rollup_begin(struct rollup *rollup, const struct wat_curve *curves, int64_t 
             return WAT_MEMORY;
     }
     return WAT_OK;
+}
+
+int64_t rollup_new_path(struct paths *paths, struct fold *folds, int64_t count, int32_t frame)
+{
+    int64_t row = path_new(paths, folds->top->row, frame);
+    for (int64_t i = 0; i < count && row >= folds[i].rows_room; i++)
+        if (fold_more_rows(&folds[i], row + row / 2 + 64))
+            return -1;
+    return row;
 }
 
 static int make(struct wat_column *column, int64_t length)
@@ -53,22 +62,20 @@ static void take_values(const struct fold *fold, int64_t rows, int64_t at, struc
     for (int64_t i = 0; i < rows; i++) {
         COLUMN(out->self_value, double)[at + i] = fold->rows[i].self_value;
         COLUMN(out->total_value, double)[at + i] = fold->rows[i].total_value;
-        COLUMN(out->self_covered, int64_t)[at + i] = fold->rows[i].self_ticks - fold->rows[i].self_uncovered;
-        COLUMN(out->total_covered, int64_t)[at + i] = fold->rows[i].total_ticks - fold->rows[i].total_uncovered;
+        COLUMN(out->self_covered, int64_t)[at + i] = fold->rows[i].self_ticks - fold->uncovered[i].self;
+        COLUMN(out->total_covered, int64_t)[at + i] = fold->rows[i].total_ticks - fold->uncovered[i].total;
     }
 }
 
-static void take_bounds(const struct fold *fold, int64_t rows, int64_t at, struct wat_fold *out)
+static void take_bounds(struct fold *fold, int64_t rows, int64_t at, struct wat_fold *out)
 {
-    static const struct run unknown = {.low = NAN, .high = NAN};
+    fold_settle(fold, fold->cursor.windows);
     for (int64_t i = 0; i < rows; i++) {
-        struct bounds bounds = {unknown, unknown};
-        if (fold->bounds)
-            bounds = fold->bounds[i];
-        COLUMN(out->self_low, double)[at + i] = bounds.self.low;
-        COLUMN(out->self_high, double)[at + i] = bounds.self.high;
-        COLUMN(out->total_low, double)[at + i] = bounds.total.low;
-        COLUMN(out->total_high, double)[at + i] = bounds.total.high;
+        const struct run *runs = fold_runs(fold, i);
+        COLUMN(out->self_low, double)[at + i] = runs[SELF].low;
+        COLUMN(out->self_high, double)[at + i] = runs[SELF].high;
+        COLUMN(out->total_low, double)[at + i] = runs[TOTAL].low;
+        COLUMN(out->total_high, double)[at + i] = runs[TOTAL].high;
     }
 }
 
@@ -77,7 +84,7 @@ int rollup_end(struct rollup *rollup, struct wat_fold *out, int code)
     int64_t rows = rollup->keys->by_path ? rollup->paths.frame.length : rollup->keys->rows;
     int bounded = 0;
     for (int64_t i = 0; i < rollup->folds; i++)
-        bounded |= rollup->fold[i].bounds != NULL;
+        bounded |= rollup->fold[i].runs != NULL;
     if (!code)
         code = make_columns(out, rows, rollup->curves, bounded);
     if (!code)

@@ -36,17 +36,21 @@ static inline int64_t row_of_frame(const struct wat_keys *keys, int64_t frame)
     return row < keys->rows ? row : -1;
 }
 
-/* The row of a span of that frame that opens now, and room for it; −1: no memory. */
+/* The row of a call path that is new, and room for it in all folds; −1: no memory. */
+int64_t rollup_new_path(struct paths *paths, struct fold *folds, int64_t count, int32_t frame);
+
+/* The row of the call path of a span of that frame that opens now; −1: no memory. */
+static inline int64_t rollup_path(struct paths *paths, struct fold *folds, int64_t count, int32_t frame)
+{
+    int64_t row = path_find(paths, folds->top->row, frame);
+    return __builtin_expect(row >= 0, 1) ? row : rollup_new_path(paths, folds, count, frame);
+}
+
+/* The row of a span of that frame that opens now; −1: no memory. */
 static inline int64_t rollup_row(struct rollup *rollup, int32_t frame)
 {
-    const struct fold *first = rollup->fold;
-    if (!rollup->keys->by_path)
-        return rollup->keys->row[frame];
-    int64_t row = path_of(&rollup->paths, first->depth ? first->open[first->depth - 1].row : -1, frame);
-    for (int64_t i = 0; i < rollup->folds && row >= rollup->fold[i].rows_room; i++)
-        if (fold_more_rows(&rollup->fold[i], row + row / 2 + 64))
-            return -1;
-    return row;
+    return rollup->keys->by_path ? rollup_path(&rollup->paths, rollup->fold, rollup->folds, frame)
+                                 : rollup->keys->row[frame];
 }
 
 /* A span of a frame that counts opens. */
@@ -55,7 +59,7 @@ static inline int rollup_open(struct rollup *rollup, int32_t frame, int resumed,
     int64_t row = rollup_row(rollup, frame);
     int code = row < 0 ? WAT_MEMORY : WAT_OK;
     for (int64_t i = 0; i < rollup->folds && !code; i++)
-        code = fold_open(&rollup->fold[i], row, resumed, time, rollup->fold[i].bounds != NULL);
+        code = fold_open(&rollup->fold[i], row, resumed, time, rollup->fold[i].runs != NULL);
     return code;
 }
 
@@ -64,7 +68,7 @@ static inline int rollup_leaf(struct rollup *rollup, int32_t frame, int64_t star
 {
     int64_t row = rollup_row(rollup, frame);
     for (int64_t i = 0; i < rollup->folds && row >= 0; i++)
-        fold_leaf(&rollup->fold[i], row, start, end, rollup->fold[i].bounds != NULL);
+        fold_leaf(&rollup->fold[i], row, start, end, rollup->fold[i].runs != NULL);
     return row < 0 ? WAT_MEMORY : WAT_OK;
 }
 
@@ -72,7 +76,7 @@ static inline int rollup_leaf(struct rollup *rollup, int32_t frame, int64_t star
 static inline void rollup_close(struct rollup *rollup, int64_t time)
 {
     for (int64_t i = 0; i < rollup->folds; i++)
-        fold_close(&rollup->fold[i], time, rollup->fold[i].bounds != NULL);
+        fold_close(&rollup->fold[i], time, rollup->fold[i].runs != NULL);
 }
 
 #endif

@@ -1,6 +1,5 @@
 #include "stream.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +30,7 @@ static int open_each(struct wat_stream *stream, int32_t frame, int resumed, int6
     int64_t row = own_row(stream, (struct each){time, time, frame, (int32_t)stream->depth, 0});
     int code = row < 0 ? WAT_MEMORY : WAT_OK;
     for (int64_t i = 0; i < rollup->folds && !code; i++)
-        code = fold_open(&rollup->fold[i], row, resumed, time, rollup->fold[i].bounds != NULL);
+        code = fold_open(&rollup->fold[i], row, resumed, time, rollup->fold[i].runs != NULL);
     return code;
 }
 
@@ -56,7 +55,7 @@ void stream_leave(struct wat_stream *stream, int64_t time)
         return;
     if (stream->each) {
         const struct fold *first = stream->rollup.fold;
-        struct each *span = COLUMN(stream->spans, struct each) + first->open[first->depth - 1].row;
+        struct each *span = COLUMN(stream->spans, struct each) + first->top->row;
         span->end = time;
         span->closed = 1;
     }
@@ -112,26 +111,24 @@ static int make_columns(struct wat_rows *out, int64_t rows, int64_t curves, int 
     return code ? WAT_MEMORY : WAT_OK;
 }
 
-static void take_fold(const struct wat_stream *stream, const struct fold *fold, int64_t to, struct wat_rows *out)
+static void take_fold(const struct wat_stream *stream, struct fold *fold, int64_t to, struct wat_rows *out)
 {
-    static const struct run unknown = {.low = NAN, .high = NAN};
+    fold_settle(fold, fold->cursor.windows);
     const struct each *span = stream->spans.data;
     for (int64_t i = 0; i < stream->rows; i++) {
         const struct row *row = &fold->rows[i];
         if (!span[i].closed)
             continue;
-        COLUMN(out->self_covered, int64_t)[to] = row->self_ticks - row->self_uncovered;
-        COLUMN(out->total_covered, int64_t)[to] = row->total_ticks - row->total_uncovered;
+        COLUMN(out->self_covered, int64_t)[to] = row->self_ticks - fold->uncovered[i].self;
+        COLUMN(out->total_covered, int64_t)[to] = row->total_ticks - fold->uncovered[i].total;
         COLUMN(out->self_value, double)[to] = row->self_value;
         COLUMN(out->total_value, double)[to] = row->total_value;
         if (out->self_low.data) {
-            struct bounds bounds = {unknown, unknown};
-            if (fold->bounds)
-                bounds = fold->bounds[i];
-            COLUMN(out->self_low, double)[to] = bounds.self.low;
-            COLUMN(out->self_high, double)[to] = bounds.self.high;
-            COLUMN(out->total_low, double)[to] = bounds.total.low;
-            COLUMN(out->total_high, double)[to] = bounds.total.high;
+            const struct run *runs = fold_runs(fold, i);
+            COLUMN(out->self_low, double)[to] = runs[SELF].low;
+            COLUMN(out->self_high, double)[to] = runs[SELF].high;
+            COLUMN(out->total_low, double)[to] = runs[TOTAL].low;
+            COLUMN(out->total_high, double)[to] = runs[TOTAL].high;
         }
         to++;
     }
@@ -141,22 +138,17 @@ static void take_fold(const struct wat_stream *stream, const struct fold *fold, 
 static void keep_open(struct wat_stream *stream)
 {
     struct rollup *rollup = &stream->rollup;
-    int64_t open = rollup->fold->depth;
+    int64_t open = fold_depth(rollup->fold);
     struct each *span = stream->spans.data;
     for (int64_t d = 0; d < open; d++) /* rows of open spans ascend with their depth, so none is overwritten */
-        span[d] = span[rollup->fold->open[d].row];
+        span[d] = span[rollup->fold->open[d + 1].row];
     for (int64_t i = 0; i < rollup->folds; i++) {
         struct fold *fold = &rollup->fold[i];
         for (int64_t d = 0; d < open; d++) {
-            int64_t row = fold->open[d].row;
-            fold->rows[d] = fold->rows[row];
-            if (fold->bounds)
-                fold->bounds[d] = fold->bounds[row];
-            fold->open[d].row = d;
+            fold_move_row(fold, fold->open[d + 1].row, d);
+            fold->open[d + 1].row = d;
         }
-        memset(fold->rows + open, 0, (size_t)(stream->rows - open) * sizeof *fold->rows);
-        fold->rows_room = open; /* so that the bounds behind begin anew; there is room for them already */
-        fold_more_rows(fold, stream->rows_room);
+        fold_clear_rows(fold, open, stream->rows);
     }
     stream->rows = open;
 }
@@ -164,12 +156,12 @@ static void keep_open(struct wat_stream *stream)
 int wat_stream_take(struct wat_stream *stream, struct wat_rows *out)
 {
     struct rollup *rollup = &stream->rollup;
-    int64_t closed = stream->rows - rollup->fold->depth, to = 0;
+    int64_t closed = stream->rows - fold_depth(rollup->fold), to = 0;
     const struct each *span = stream->spans.data;
     int bounded = 0;
     memset(out, 0, sizeof *out);
     for (int64_t i = 0; i < rollup->folds; i++)
-        bounded |= rollup->fold[i].bounds != NULL;
+        bounded |= rollup->fold[i].runs != NULL;
     if (make_columns(out, closed, rollup->curves, bounded))
         return WAT_MEMORY;
     for (int64_t i = 0; i < stream->rows; i++) {

@@ -87,8 +87,13 @@ static int walk_record(struct walk *walk, struct sink *sink)
     return WAT_OK;
 }
 
+/* The bytes of a record of `size` bytes of id, and of the id alone. */
+static const uint64_t record_mask[8] = {0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFF, 0xFFFFFFFFFFFF, 0xFFFFFFFFFFFFFF,
+                                        UINT64_MAX, UINT64_MAX};
+static const uint32_t id_mask[8] = {0, 0xFF, 0xFFFF, 0xFFFFFF, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+
 /* Timestamps, Enter and Leave as long as the longest group of them cannot pass the end; stops at the first record of
- * another kind. */
+ * another kind. A record's eight bytes hold all of it that counts, an id has 32 bits. */
 static inline int walk_fast(struct walk *walk, struct sink *sink)
 {
     if (walk->chunks.size < LONGEST_LEAF)
@@ -98,35 +103,33 @@ static inline int walk_fast(struct walk *walk, struct sink *sink)
     int code = WAT_OK;
     while (at <= last && !code) {
         const uint8_t *next = at;
-        if (*next == TIMESTAMP) {
-            time = clock_time(&walk->local.clock, load64(next + 1));
-            next += 9;
+        if (*at == TIMESTAMP) {
+            time = clock_time(&walk->local.clock, load64(at + 1));
+            next = at + 9;
         }
-        unsigned kind = *next, s = next[1];
-        if ((kind & 0xFE) != ENTER || s > 8)
+        uint64_t record = load64(next);
+        if ((record & 0xF8FE) != ENTER) /* neither Enter nor Leave, or more than seven bytes of id */
             break;
-        uint32_t id = (uint32_t)low_bytes(load64(next + 2), s);
-        at = next + 2 + s;
-        if (kind == LEAVE) {
+        unsigned size = record >> 8 & 7;
+        uint32_t id = (uint32_t)(record >> 16) & id_mask[size];
+        at = next + 2 + size;
+        if (record & 1) {
             code = on_leave(sink, id, time);
             leaves++;
             continue;
         }
-        int64_t end = time;
-        next = at;
-        if (*next == TIMESTAMP) {
-            end = clock_time(&walk->local.clock, load64(next + 1));
-            next += 9;
-        }
+        next = *at == TIMESTAMP ? at + 9 : at;
         enters++;
-        if (*next != LEAVE || next[1] != s || (uint32_t)low_bytes(load64(next + 2), s) != id) {
+        if (((record ^ load64(next)) & record_mask[size]) != (ENTER ^ LEAVE)) {
             code = on_enter(sink, id, time);
             continue;
         }
-        code = on_leaf(sink, id, time, end);
+        int64_t start = time;
+        if (next > at)
+            time = clock_time(&walk->local.clock, load64(at + 1));
+        code = on_leaf(sink, id, start, time);
         leaves++;
-        time = end;
-        at = next + 2 + s;
+        at = next + 2 + size;
     }
     /* a timestamp before another kind of record is read again there */
     walk->at = at;

@@ -25,16 +25,17 @@ class Key(NamedTuple):
 
     name: str
     code: Ints
-    value: Callable[[int], Any]  # of a line of the long table
+    value: Callable[[int], Any]  # of a line of the long table; the same for the same code
 
     def values(self, lines: Ints) -> Any:
         import polars as pl
 
-        values = [self.value(int(line)) for line in lines]
+        _, first, which = np.unique(self.code[lines], return_index=True, return_inverse=True)
+        values = [self.value(int(line)) for line in lines[first]]
         if self.name == "path":
-            return _lists(values)
+            return _lists(values).gather(which)
         types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
-        return pl.Series(values, dtype=types.get(self.name, pl.String))
+        return pl.Series(values, dtype=types.get(self.name, pl.String)).gather(which)
 
 
 def _lists(values: list[list[str]]) -> Any:
@@ -140,15 +141,7 @@ class _Makers:
     def path(self) -> Key:
         row, paths, names = self.long["row"], self.paths, self.recording.frames.name
         assert paths is not None
-        texts: dict[int, list[str]] = {}  # the same path stands in many lines, one per process or device
-
-        def of(line: int) -> list[str]:
-            path = int(row[line])
-            if path not in texts:
-                texts[path] = [names[frame] for frame in paths.chain(path)]
-            return texts[path]
-
-        return Key("path", row, of)
+        return Key("path", row, lambda line: [names[frame] for frame in paths.chain(int(row[line]))])
 
     def run(self) -> Key:
         name = str(self.recording.metadata.get("name", ""))

@@ -174,9 +174,7 @@ def _rows(
 
     long = labels.without_double_counting(recording, plan, long)
     keys = labels.keys(recording, plan, long, paths)
-    codes = np.stack([column.code for column in keys], axis=1) if keys else np.zeros((len(long["row"]), 1), np.int64)
-    _, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    group = group.reshape(-1)
+    first, group = _groups([column.code for column in keys], len(long["row"]))
     size = len(first)
     sums = _sums(long, group, size)
     measured = _measured(books, long, group, size)
@@ -210,6 +208,22 @@ def _rows(
     return table.sort(order, descending=[False, True, True, *[False] * len(others)], maintain_order=True)
 
 
+def _groups(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:
+    """Lines that are equal in all columns: the first of each group, groups in ascending order, and each line's group.
+
+    As np.unique over rows says it, which compares them byte by byte: here a row becomes one number.
+    """
+    number, groups = np.zeros(lines, np.int64), 1
+    for column in columns:
+        values, which = np.unique(column, return_inverse=True)
+        if groups * len(values) >= 2**62:
+            number = np.unique(number, return_inverse=True)[1]
+            groups = lines
+        number, groups = number * len(values) + which, groups * len(values)
+    _, first, group = np.unique(number, return_index=True, return_inverse=True)
+    return first, group
+
+
 def _sums(long: dict[str, Any], group: Ints, size: int) -> dict[str, Any]:
     """Per group: energies over everything, calls and times once per location however many devices it uses."""
     once = _once(long, group)
@@ -223,17 +237,17 @@ def _sums(long: dict[str, Any], group: Ints, size: int) -> dict[str, Any]:
 
 
 def _once(long: dict[str, Any], group: Ints) -> Ints:
-    codes = np.stack([group, long["location"], long["row"], long["slice"]], axis=1)
-    return np.sort(np.unique(codes, axis=0, return_index=True)[1])
+    return np.sort(_groups([group, long["location"], long["row"], long["slice"]], len(group))[0])
 
 
 def _measured(books: Sequence[Book], long: dict[str, Any], group: Ints, size: int) -> npt.NDArray[np.float64]:
     """What the devices of each group measured together: no bound is higher."""
-    out = np.zeros(size)
-    measured = {book.source: book.measured for book in books}
-    for which, source in np.unique(np.stack([group, long["source"]], axis=1), axis=0).tolist():
-        out[which] += measured[source]
-    return out
+    measured = np.zeros(max((book.source for book in books), default=-1) + 1)
+    for book in books:
+        measured[book.source] = book.measured
+    each, _ = _groups([group, long["source"]], len(group))
+    sums: npt.NDArray[np.float64] = np.bincount(group[each], measured[long["source"][each]], size).astype(float)
+    return sums
 
 
 def _statistics(

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEDS = 16, FRAMES = 40, CONTEXTS = 6, REGIONS = 32 };
+enum { SEEDS = 16, FRAMES = 40, CONTEXTS = 6, REGIONS = 32, DAMAGED = 1000 /* the id of what is read */ };
 
 struct file {
     uint8_t *bytes;
@@ -119,7 +119,35 @@ static void definitions(const char *path)
     free(data);
 }
 
-static void read_all(const struct wat_location *location, const struct wat_curve *curves)
+/* Between two others in one call the location gives the spans and the metrics that it gives alone. */
+static void read_many(const struct wat_location *location, const char *folder, const struct wat_spans *alone,
+                      const struct wat_report *report)
+{
+    static struct wat_report reports[3];
+    const uint64_t id[] = {0, DAMAGED, 0}, declared[] = {dice(500), location->declared, UINT64_MAX};
+    struct wat_many many = {location, folder, id, declared, 3};
+    struct wat_spans spans;
+    struct wat_metrics metrics;
+    int64_t ends[3], ends_of_metrics[3][2];
+    MUST(wat_read_many_spans(&many, &spans, ends, reports) == WAT_OK);
+    MUST(!memcmp(&reports[1], report, sizeof *report));
+    MUST(ends[1] - ends[0] == alone->start.length && ends[2] - ends[1] == ends[0] && spans.start.length == ends[2]);
+    size_t rows = (size_t)alone->start.length;
+    if (rows) {
+        MUST(!memcmp((int64_t *)spans.start.data + ends[0], alone->start.data, 8 * rows));
+        MUST(!memcmp((int64_t *)spans.end.data + ends[0], alone->end.data, 8 * rows));
+        MUST(!memcmp((int64_t *)spans.parent.data + ends[0], alone->parent.data, 8 * rows));
+        MUST(!memcmp((uint8_t *)spans.resumed.data + ends[0], alone->resumed.data, rows));
+    }
+    DROP(spans);
+    MUST(wat_read_many_metrics(&many, &metrics, ends_of_metrics, reports) == WAT_OK);
+    MUST(ends_of_metrics[2][0] == metrics.time.length && ends_of_metrics[2][1] == metrics.bits.length);
+    DROP(metrics);
+    uint8_t found[3];
+    MUST(wat_find_many(&many, found) == WAT_OK && found[0] && found[2]);
+}
+
+static void read_all(const struct wat_location *location, const char *folder, const struct wat_curve *curves)
 {
     static struct wat_report report, again;
     int32_t row[FRAMES];
@@ -151,6 +179,7 @@ static void read_all(const struct wat_location *location, const struct wat_curve
         MUST(((int32_t *)spans.frame.data)[i] >= 0 && ((int32_t *)spans.frame.data)[i] < FRAMES);
     }
 
+    read_many(location, folder, &spans, &report);
     wat_read_busy(location, &start, &end, &again);
     MUST(!memcmp(&again, &report, sizeof report));
     for (int64_t i = 0; i < start.length; i++) {
@@ -224,8 +253,8 @@ int main(int argc, char **argv)
             break;
     }
     MUST(seeds);
-    snprintf(evt_path, sizeof evt_path, "%s/damaged.evt", argv[1]);
-    snprintf(def_path, sizeof def_path, "%s/damaged.def", argv[1]);
+    snprintf(evt_path, sizeof evt_path, "%s/%d.evt", argv[1], DAMAGED);
+    snprintf(def_path, sizeof def_path, "%s/%d.def", argv[1], DAMAGED);
     int64_t times[] = {-5, 0, 40, 41, 5000, 100000}, edge = times[5];
     double values[] = {0, 1, 2.5, 2.5, 7, 90}, low[] = {.1, .2, 0, 1, 2}, high[] = {1, 1.5, 0, 4.5, 83};
     struct wat_curve curves[] = {{times, values, 6, times, &edge, 1, times, low, high, 5, 30},
@@ -241,7 +270,7 @@ int main(int argc, char **argv)
             save(def_path, bytes, damaged_copy(&def[seed], bytes));
         else
             save(def_path, def[seed].bytes, def[seed].size);
-        read_all(&location, curves);
+        read_all(&location, argv[1], curves);
     }
     for (int i = 0; i <= seeds && i < SEEDS; i++)
         free(evt[i].bytes), free(def[i].bytes);

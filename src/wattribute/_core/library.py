@@ -30,6 +30,16 @@ class Location(ctypes.Structure):
     )
 
 
+class Many(ctypes.Structure):
+    _fields_ = (
+        ("like", POINTER(Location)),
+        ("folder", c_char_p),
+        ("id", c_void_p),
+        ("declared", c_void_p),
+        ("count", c_int64),
+    )
+
+
 class Report(ctypes.Structure):
     _fields_ = (
         ("code", c_int32),
@@ -102,6 +112,10 @@ def _load() -> ctypes.CDLL | None:
     library.wat_read_events.argtypes = (location, POINTER(Events), POINTER(Metrics), report)
     library.wat_read_spans.argtypes = (location, c_int, POINTER(Spans), POINTER(Metrics), report)
     library.wat_read_metrics.argtypes = (location, c_int, POINTER(Metrics), report)
+    many = POINTER(Many)
+    library.wat_read_many_spans.argtypes = (many, POINTER(Spans), c_void_p, c_void_p)
+    library.wat_read_many_metrics.argtypes = (many, POINTER(Metrics), c_void_p, c_void_p)
+    library.wat_find_many.argtypes = (many, c_void_p)
     fold = (POINTER(Curve), c_int64, POINTER(Keys), POINTER(Fold))
     column = POINTER(Column)
     library.wat_read_busy.argtypes = (location, column, column, report)

@@ -1,6 +1,7 @@
 """OTF2 event files → columns: the C decoder when it was compiled, else its Python twin.
 
-One call reads one location's files; it holds no lock and no Python object while it works, so threads run side by side.
+One call reads one location's files, or those of many small ones; it holds no lock and no Python object while it works,
+so threads run side by side.
 """
 
 from __future__ import annotations
@@ -14,21 +15,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import reference_otf2
+from . import library, reference_otf2
 from .kernels import fold_columns, fold_inputs
 from .library import LIBRARY, Column, Events, Fold, Full, Location, Metrics, Report, Spans, address, array, contiguous
-from .records import CODES, FIRST_KIND, KINDS, OTHERWISE, Columns, Files, Tables, status
+from .records import CODES, FIRST_KIND, KINDS, OTHERWISE, Columns, Files, Many, Read, Tables, status
 from .stream import Stream, each_span
 
 __all__ = [
     "FIRST_KIND",
     "KINDS",
     "Files",
+    "Many",
+    "Read",
     "Tables",
     "busy",
     "decode",
+    "decode_many",
     "definitions",
     "events",
+    "find_many",
     "fold",
     "guess_busy",
     "rows",
@@ -38,6 +43,8 @@ FIELDS, SLACK = 12, 32  # WAT_FIELDS; bytes behind its input that the core may l
 _METRICS = (("time", "<i8"), ("id", "<u4"), ("n", "|u1"), ("type", "|u1"), ("bits", "<u8"))
 _SPANS = (("start", "<i8"), ("end", "<i8"), ("frame", "<i4"), ("parent", "<i8"), ("depth", "<i4"), ("resumed", "|b1"))
 _EVENTS = (("time", "<u8"), ("kind", "|u1"), ("ref", "<u8"))
+_REPORT = np.dtype(Report)
+_ODD = ("orphans", "repaired", "unclosed", "unknown", "undefined", "backward")  # of a report: 0 as a rule
 _TEMPLATES: dict[int, tuple[Tables, Location, Any]] = {}
 _MOST_TEMPLATES = 8
 _NO_TABLES = Tables(*(np.empty(0, np.int32),) * 3, np.empty(0, np.uint8))
@@ -82,6 +89,35 @@ def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = Tru
     else:
         LIBRARY.wat_read_metrics(location, metrics, readings, report)
     return _take(out, _SPANS) | _take(readings, _METRICS, "metric_") | _told(files, report)
+
+
+def decode_many(many: Many, tables: Tables, spans: bool) -> Read:
+    """What :func:`decode` says of several locations that have the same tables: their spans, or their metric events."""
+    if LIBRARY is None:
+        return reference_otf2.decode_many(many, tables, spans)
+    count = len(many.ids)
+    ends, reports = np.zeros((count, 1 if spans else 2), np.int64), np.zeros(count, _REPORT)
+    shared, _alive = _many(many, tables)
+    out = Spans() if spans else Metrics()
+    read = LIBRARY.wat_read_many_spans if spans else LIBRARY.wat_read_many_metrics
+    code = read(shared, out, address(ends), address(reports))
+    columns = _take(out, _SPANS) if spans else _take(out, _METRICS, "metric_")
+    if code:  # in the first that says so, or before all
+        at = int((reports["code"] == code).argmax())
+        raise MemoryError(status(CODES[code], 0, 0, many.files(at).evt)["message"])
+    plain = (reports["code"] == 0) & (reports["events"].view(np.uint64) == many.declared)
+    for name in _ODD:
+        plain &= reports[name] == 0
+    return Read(columns, ends, reports["counts"], plain, lambda i: _told(many.files(i), _report(reports, i)))
+
+
+def find_many(many: Many) -> npt.NDArray[np.bool_]:
+    """Whether a location's event file is there to be read and not empty; where it says no a closer look is needed."""
+    found = np.zeros(len(many.ids), np.bool_)
+    if LIBRARY is not None:
+        shared, _alive = _many(many, _NO_TABLES)
+        LIBRARY.wat_find_many(shared, address(found))
+    return found
 
 
 def busy(files: Files, tables: Tables) -> Columns:
@@ -161,6 +197,18 @@ def _location(files: Files, tables: Tables) -> tuple[Location, Any]:
     location.evt_chunk, location.def_chunk = files.evt_chunk, files.def_chunk
     location.offset_ticks, location.declared = files.offset_ticks, files.declared
     return location, known[2]
+
+
+def _many(many: Many, tables: Tables) -> tuple[library.Many, Any]:
+    """The same for several locations."""
+    like, alive = _location(Files("", "", many.evt_chunk, many.def_chunk, many.offset_ticks, 0), tables)
+    ids, declared = contiguous(many.ids, np.uint64), contiguous(many.declared, np.uint64)
+    shared = library.Many(ctypes.pointer(like), os.fsencode(many.folder), address(ids), address(declared), len(ids))
+    return shared, (alive, ids, declared)
+
+
+def _report(reports: npt.NDArray[Any], row: int) -> Report:
+    return Report.from_buffer_copy(reports[row].tobytes())
 
 
 def _template(tables: Tables) -> tuple[Location, Any]:

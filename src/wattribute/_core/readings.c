@@ -1,6 +1,7 @@
 /* Events → metric columns alone: where nobody asks for spans. */
 #include "metrics.h"
 #include "local.h"
+#include "many.h"
 #include "records.h"
 
 struct sink {
@@ -39,16 +40,40 @@ static int on_event(struct sink *sink, const struct event *event)
 
 #include "walk.h"
 
-int wat_read_metrics(const struct wat_location *location, int wanted, struct wat_metrics *out,
-                     struct wat_report *report)
+/* One location's metrics behind those that are there. */
+static int append(const struct wat_location *location, int wanted, struct wat_metrics *out, struct wat_report *report)
 {
     struct walk walk;
     struct sink sink = {location, &walk.local, out, report, wanted};
-    memset(out, 0, sizeof *out);
     if (walk_open(&walk, location, location->offset_ticks, report))
         return report->code;
     walk_all(&walk, &sink, report);
     walk_close(&walk);
+    return report->code;
+}
+
+int wat_read_metrics(const struct wat_location *location, int wanted, struct wat_metrics *out,
+                     struct wat_report *report)
+{
+    memset(out, 0, sizeof *out);
+    append(location, wanted, out, report);
     metrics_trim(out);
     return report->code;
+}
+
+int wat_read_many_metrics(const struct wat_many *many, struct wat_metrics *out, int64_t (*ends)[2],
+                          struct wat_report *reports)
+{
+    struct each each;
+    memset(out, 0, sizeof *out);
+    if (each_open(&each, many))
+        return WAT_MEMORY;
+    int code = WAT_OK;
+    for (int64_t i = 0; i < many->count && code != WAT_MEMORY; i++) {
+        code = append(each_at(&each, i), 1, out, &reports[i]);
+        ends[i][0] = out->time.length, ends[i][1] = out->type.length;
+    }
+    each_close(&each);
+    metrics_trim(out);
+    return code == WAT_MEMORY ? WAT_MEMORY : WAT_OK;
 }

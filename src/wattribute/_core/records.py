@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +67,22 @@ class Files(NamedTuple):
     declared: int  # number of events the definitions promise
 
 
+class Many(NamedTuple):
+    """Several locations' files, which lie in one folder and are named by ids; otherwise as :class:`Files`."""
+
+    folder: str
+    ids: npt.NDArray[np.uint64]
+    declared: npt.NDArray[np.uint64]
+    evt_chunk: int
+    def_chunk: int
+    offset_ticks: int
+
+    def files(self, row: int) -> Files:
+        """Those of one of them."""
+        stem, declared = f"{self.folder}{os.sep}{self.ids[row]}", int(self.declared[row])
+        return Files(f"{stem}.evt", f"{stem}.def", self.evt_chunk, self.def_chunk, self.offset_ticks, declared)
+
+
 class Tables(NamedTuple):
     """What the global definitions say, as look-up tables; −1 is undefined everywhere."""
 
@@ -78,6 +96,16 @@ class Tables(NamedTuple):
     flush: int = -1
     off: int = -1
     metric: npt.NDArray[np.uint8] | None = None  # by metric id: 0 is counted and skipped (None: keep all)
+
+
+class Read(NamedTuple):
+    """What was read of several locations: their rows one behind the other."""
+
+    columns: Columns
+    ends: npt.NDArray[np.int64]  # by location: where its rows end (of metrics: its events, and their members)
+    counts: npt.NDArray[np.int64]  # by location and kind of record
+    plain: npt.NDArray[np.bool_]  # by location: as declared and in order, nothing to tell
+    told: Callable[[int], Columns]  # of one location: what ``decode`` says besides its rows
 
 
 def status(code: str, byte: int, events: int, path: str) -> Columns:

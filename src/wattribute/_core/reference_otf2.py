@@ -15,7 +15,20 @@ from typing import Any
 import numpy as np
 
 from . import reference
-from .records import CONTEXT_MAP, FIRST_KIND, KINDS, METRIC_MAP, REGION_MAP, TYPE, Columns, Files, Tables, status
+from .records import (
+    CONTEXT_MAP,
+    FIRST_KIND,
+    KINDS,
+    METRIC_MAP,
+    REGION_MAP,
+    TYPE,
+    Columns,
+    Files,
+    Many,
+    Read,
+    Tables,
+    status,
+)
 from .reference_bytes import Chunks, Damage, Local, Record, compressed, load, signed
 from .reference_nesting import Nesting
 
@@ -198,6 +211,24 @@ def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = Tru
         "backward": nesting.backward,
         "status": source.status,
     }
+
+
+def decode_many(many: Many, tables: Tables, spans: bool) -> Read:
+    """Several locations one behind the other: their spans, or their metric events; none is so plain as not to look."""
+    names = (
+        ("start", "end", "frame", "parent", "depth", "resumed")
+        if spans
+        else ("metric_time", "metric_id", "metric_n", "metric_type", "metric_bits")
+    )
+    found = [decode(many.files(i), tables, spans, not spans) for i in range(len(many.ids))]
+    ends = [[len(one[name]) for one in found] for name in ([names[0]] if spans else ["metric_time", "metric_type"])]
+    return Read(
+        {name: np.concatenate([one[name] for one in found]) for name in names},
+        np.cumsum(ends, axis=1).T,
+        np.array([one["counts"] for one in found]),
+        np.zeros(len(found), np.bool_),
+        [_rest(one) for one in found].__getitem__,
+    )
 
 
 def nest(source: Events, nesting: Nesting, record: Record, name: str, time: int) -> None:

@@ -32,6 +32,14 @@ struct wat_location {
     int32_t put, get, atomic, flush, off;
 };
 
+/* locations of one archive whose files are named by their ids (folder/7.evt) and that have all else in common */
+struct wat_many {
+    const struct wat_location *like; /* any of them: evt, local and declared are not looked at */
+    const char *folder;
+    const uint64_t *id, *declared;
+    int64_t count;
+};
+
 /* what every reading of a location reports */
 struct wat_report {
     int32_t code, in_local; /* in_local: the damage is in the .def file */
@@ -106,6 +114,13 @@ WAT_API int wat_read_events(const struct wat_location *, struct wat_events *, st
 WAT_API int wat_read_spans(const struct wat_location *, int metrics, struct wat_spans *, struct wat_metrics *,
                            struct wat_report *);
 WAT_API int wat_read_metrics(const struct wat_location *, int wanted, struct wat_metrics *, struct wat_report *);
+/* Many locations in one call, one behind the other in the columns; for each where its rows end (of metrics: its events
+ * and their members), and a report. */
+WAT_API int wat_read_many_spans(const struct wat_many *, struct wat_spans *, int64_t *ends, struct wat_report *reports);
+WAT_API int wat_read_many_metrics(const struct wat_many *, struct wat_metrics *, int64_t (*ends)[2],
+                                  struct wat_report *reports);
+/* 1 for each whose event file is there, is a file, is not empty and may be read */
+WAT_API int wat_find_many(const struct wat_many *, uint8_t *found);
 WAT_API int wat_read_busy(const struct wat_location *, struct wat_column *start, struct wat_column *end,
                           struct wat_report *);
 /* `expected`: NULL, or the start and the end of the one interval that wat_read_busy would find */

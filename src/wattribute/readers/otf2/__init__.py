@@ -20,6 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..._core import otf2 as core
 from ...errors import NotFoundError
 from ...model import Missing, Problem, Recording, Signal
 from ...model.select import frame_mask, pattern, unmatched
@@ -125,7 +128,8 @@ def _metric_locations(
 def _missing(source: Source, rows: Sequence[int]) -> list[Missing]:
     """The locations whose event file cannot be opened, or is empty though events are declared."""
     found = []
-    for row in rows:
+    suspects = np.array(rows, np.int64)[~core.find_many(source.many(rows))]
+    for row in suspects.tolist():
         files = source.files(row)
         reason = _unreadable(files.evt)
         if reason and files.declared:
@@ -158,11 +162,13 @@ def _missing_problems(missing: Sequence[Missing], label: Callable[[int], str]) -
 def _signals(
     recording: Recording, source: Source, known: metrics.Metrics, rows: set[int], selection: Selection
 ) -> list[Signal]:
-    def one(row: int) -> list[Signal]:
-        columns = source.metrics(row, known.wanted)
-        return list(metrics.signals(known, recording, source.model, row, columns))
+    def some(batch: Sequence[int]) -> list[list[Signal]]:
+        found: dict[int, list[Signal]] = {}
+        for rows, read in source.read(batch, spans=False, metric=known.wanted):
+            found |= zip(rows, metrics.signals_of(known, recording, source.model, rows, read), strict=True)
+        return [found[row] for row in batch]
 
-    found = source.each(sorted(rows), one, selection.threads, selection.progress)
+    found = source.each_batch(sorted(rows), some, selection.threads, selection.progress)
     signals = [signal for row in found for signal in found[row]]
     if selection.metric is not None:
         regex = pattern(selection.metric)

@@ -42,11 +42,9 @@ class Anchor:
         return self.path.with_suffix(".def")
 
     @cached_property
-    def _folder(self) -> str:
+    def folder(self) -> str:
+        """Where the locations' files are, named by ids: ``7.evt``, ``7.def``."""
         return os.path.splitext(self.path)[0]
-
-    def location_file(self, location: int, suffix: str) -> str:
-        return f"{self._folder}{os.sep}{location}{suffix}"
 
 
 def is_anchor(path: Path) -> bool:

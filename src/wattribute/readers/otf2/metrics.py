@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._core.otf2 import Read
 from ...model import Device, Recording, Signal
 from ...model.select import pattern
 from ...sensors import Declared, Override, Sensor, describe
@@ -28,6 +29,7 @@ _KINDS = {0: "counter", 1: "gauge", 2: "delta"}
 _TYPES = dict(
     enumerate(["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float", "double"], 1)
 )
+_VIEWS = {kind: np.dtype(np.uint64 if kind <= 4 else np.int64) for kind in range(1, 9)} | {10: np.dtype(np.float64)}
 _SCOPES = ("location", "location group", "system tree node", "group")
 _LOCATION, _GROUP, _NODE = 0, 1, 2
 _SYNCHRONOUS = (0, 1)
@@ -52,6 +54,9 @@ class Metric:
     members: tuple[Member, ...]
     scope_type: int = -1  # −1: a class, it applies to the location that records it
     scope: int = -1
+
+
+_UNDEFINED = Metric(())
 
 
 @dataclass(frozen=True)
@@ -135,16 +140,59 @@ def concerns(metrics: Metrics, model: Model, recorder: int, processes: set[int],
     return False
 
 
-def signals(
+def signals_of(
+    metrics: Metrics, recording: Recording, model: Model, rows: Sequence[int], read: Read
+) -> Iterator[list[Signal]]:
+    """The signals that each of these locations recorded, in the order of their metric ids and members."""
+    columns, ends = read.columns, read.ends
+    begins = np.zeros_like(ends)
+    begins[1:] = ends[:-1]
+    single = _single(columns, begins, ends).tolist()
+    ids, types, times, bits = (columns[f"metric_{name}"] for name in ("id", "type", "time", "bits"))
+    for row, begin, end, alike in zip(rows, begins.tolist(), ends.tolist(), single, strict=True):
+        (events, members), (events_end, members_end) = begin, end
+        if alike:  # as a rule
+            i, view = int(ids[events]), _VIEWS[int(types[members])]
+            metric = metrics.by_id.get(i, _UNDEFINED)
+            member = metric.members[0] if metric.members else _unnamed(i, 0)
+            values = bits[members:members_end].view(view)
+            host = _host(metric, recording, model, row)
+            yield [_signal(member, metric, host, row, times[events:events_end], values)]
+        else:
+            own = {name: columns[name][events:events_end] for name in ("metric_id", "metric_n", "metric_time")}
+            own |= {name: columns[name][members:members_end] for name in ("metric_type", "metric_bits")}
+            yield list(_signals(metrics, recording, model, row, own))
+
+
+def _single(columns: dict[str, Any], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Any:
+    """Which locations recorded one metric of one member whose values are of one type, which needs no copies."""
+    least_id, greatest_id = _extremes(columns["metric_id"], begins[:, 0], ends[:, 0])
+    least_n, greatest_n = _extremes(columns["metric_n"], begins[:, 0], ends[:, 0])
+    least_type, greatest_type = _extremes(columns["metric_type"], begins[:, 1], ends[:, 1])
+    one = (least_id == greatest_id) & (least_n == 1) & (greatest_n == 1) & (least_type == greatest_type)
+    return one & np.isin(least_type, list(_VIEWS))
+
+
+def _extremes(values: npt.NDArray[Any], begins: Any, ends: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The least and the greatest value of each of the pieces that values fall into; zeros where one is empty."""
+    filled = ends > begins
+    least, greatest = np.zeros((2, len(begins)), values.dtype)
+    if filled.any():
+        least[filled] = np.minimum.reduceat(values, begins[filled])
+        greatest[filled] = np.maximum.reduceat(values, begins[filled])
+    return least, greatest
+
+
+def _signals(
     metrics: Metrics, recording: Recording, model: Model, location: int, columns: dict[str, Any]
 ) -> Iterator[Signal]:
-    """The signals one location recorded, in the order of their metric ids and members."""
+    """The signals of one location, whatever it recorded."""
     ids, counts = columns["metric_id"], columns["metric_n"].astype(np.int64)
     first = np.cumsum(counts) - counts  # of each event's members
-    only_one = len(ids) > 0 and bool((ids == ids[0]).all())  # as a rule; np.unique costs more than all the rest
+    only_one = len(ids) > 0 and bool((ids == ids[0]).all())  # often; np.unique costs more than all the rest
     for i in ids[:1] if only_one else np.unique(ids):
         rows = np.flatnonzero(ids == i)
-        metric = metrics.by_id.get(int(i), Metric(()))
+        metric = metrics.by_id.get(int(i), _UNDEFINED)
         host = _host(metric, recording, model, location)
         for member in range(int(counts[rows].max(initial=0))):
             mine = rows[counts[rows] > member]

@@ -1,7 +1,8 @@
 """The spans of an OTF2 archive, decoded when asked for: a SpanSource over its files.
 
 Nothing is kept of what was decoded except what it told about the files: events by kind, and problems. One call decodes
-one location; callers run them side by side on threads (the C core holds no lock), :func:`each` does that here.
+one location, or, where columns are asked for, a batch of them: with thousands of small ones Python would cost more than
+decoding. Callers run these calls side by side on threads (the C core holds no lock), :func:`each` does that here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -24,7 +26,7 @@ from .tables import Model
 T = TypeVar("T")
 _SPAN_COLUMNS = ("start", "end", "frame", "parent", "depth", "resumed")
 _FOLD_EXTRAS = ("counts", "program", "nesting", "undefined", "backward", "status")
-_BATCH_EVENTS = 500_000  # some milliseconds of work
+_BATCH_EVENTS = 1_000_000  # some milliseconds of work, whose columns fill huge pages
 _METRIC = core.FIRST_KIND + core.KINDS.index("Metric")
 _OPENING = [
     core.FIRST_KIND + core.KINDS.index(kind) for kind in ("Enter", "CallingContextEnter", "CallingContextSample")
@@ -47,7 +49,8 @@ class Source:
     label: Callable[[int], str]  # location row → "process, location" for messages
     skipped: frozenset[int] = frozenset()  # locations whose metric events nobody looked at
     events: dict[str, int] = field(default_factory=dict)  # by kind, of the locations decoded so far
-    _counts: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    _counted: set[int] = field(default_factory=set)  # locations that were decoded
+    _opening: set[int] = field(default_factory=set)  # those of them that hold anything that makes spans
     _nested: set[int] = field(default_factory=set)  # locations whose events were nested into spans
     _problems: dict[int, list[Problem]] = field(default_factory=dict)
     _tables: dict[Any, Any] = field(default_factory=dict)
@@ -66,9 +69,8 @@ class Source:
         return self.chosen
 
     def spans(self, location: int) -> Spans:
-        columns = core.decode(self.files(location), self.tables(location), metrics=False)
-        self.note(location, columns)
-        return Spans(*(columns[name] for name in _SPAN_COLUMNS))
+        [spans] = self.spans_of([location])
+        return spans
 
     def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
         columns = core.busy(self.files(location), self.tables(location, keep))
@@ -111,15 +113,18 @@ class Source:
     # --- for the reader
 
     def files(self, location: int) -> core.Files:
+        return self.many([location]).files(0)
+
+    def many(self, rows: Sequence[int]) -> core.Many:
+        """The files of several locations."""
         locations, anchor = self.model.locations, self.anchor
-        i = int(locations.id[location])
-        return core.Files(
-            anchor.location_file(i, ".evt"),
-            anchor.location_file(i, ".def"),
+        return core.Many(
+            anchor.folder,
+            locations.id[rows],
+            locations.events[rows].view(np.uint64),
             anchor.event_chunk,
             anchor.definition_chunk,
             self.model.clock.offset_ticks,
-            int(locations.events[location]),
         )
 
     def tables(
@@ -138,11 +143,28 @@ class Source:
             self._tables[stream, id(keep), id(metric)] = known
         return known[2]
 
-    def metrics(self, location: int, wanted: npt.NDArray[np.uint8] | None) -> dict[str, Any]:
-        """The metric events of a location as columns."""
-        columns: dict[str, Any] = core.decode(self.files(location), self.tables(location, metric=wanted), spans=False)
-        self.note(location, columns, nested=False)
-        return columns
+    def spans_of(self, batch: Sequence[int]) -> list[Spans]:
+        """The spans of several locations: parts of the same columns."""
+        found = {}
+        for rows, read in self.read(batch):
+            columns = [read.columns[name] for name in _SPAN_COLUMNS]
+            begin = 0
+            for row, end in zip(rows, read.ends[:, 0].tolist(), strict=True):
+                found[row] = Spans(*[column[begin:end] for column in columns])
+                begin = end
+        return [found[row] for row in batch]
+
+    def read(
+        self, batch: Sequence[int], spans: bool = True, metric: npt.NDArray[np.uint8] | None = None
+    ) -> Iterator[tuple[list[int], core.Read]]:
+        """The spans, or the metric events, of locations, all that share their tables in one call."""
+        kind = self.model.locations.kind
+        for stream in (False, True):
+            rows = [row for row in batch if (kind[row] == "gpu") is stream]
+            if rows:
+                read = core.decode_many(self.many(rows), self.tables(rows[0], metric=metric), spans)
+                self._note_many(rows, read, nested=spans)
+                yield rows, read
 
     def count_events(self, threads: int | None = None, progress: Any = None) -> dict[str, int]:
         """Events by kind of all locations, after decoding those that were not decoded yet."""
@@ -156,13 +178,23 @@ class Source:
 
     def has_spans(self, location: int) -> bool:
         """Whether a location that was counted holds anything that makes spans."""
-        counts = self._counts.get(location)
-        return counts is not None and bool(counts[_OPENING].any())
+        return location in self._opening
 
     def each(
         self, locations: Sequence[int], work: Callable[[int], T], threads: int | None, progress: Any = None
     ) -> dict[int, T]:
         """``work(location)`` on threads, the largest location first; the results in the order of the locations."""
+        together: Any = self.spans_of if work == self.spans else partial(_all, work)
+        return self.each_batch(locations, together, threads, progress)
+
+    def each_batch(
+        self,
+        locations: Sequence[int],
+        work: Callable[[list[int]], Sequence[T]],
+        threads: int | None,
+        progress: Any = None,
+    ) -> dict[int, T]:
+        """The same for work on several locations in one go, which gives a result for each."""
         events = self.model.locations.events
         rows = np.array(sorted(locations), np.int64)
         order = rows[np.argsort(-events[rows], kind="stable")].tolist()
@@ -176,19 +208,37 @@ class Source:
                 progress(done, whole)
         return {row: results[row] for row in rows.tolist()}
 
-    def note(self, location: int, columns: Mapping[str, Any], nested: bool = True) -> None:
+    def note(self, location: int, columns: Mapping[str, Any]) -> None:
         """Remember how a location's files were; several decodings of one location tell the same."""
-        odd = self._odd(location, columns)
-        problems = [Problem(kind, f"{self.label(location)}: {text}", location) for kind, text in odd]
+        self._tell(location, columns)
+        self._count([location], columns["counts"][np.newaxis], nested=True)
+
+    def _note_many(self, rows: Sequence[int], read: core.Read, nested: bool) -> None:
+        unread = read.counts[:, _METRIC] > 0 if self.skipped else False
+        for i in np.flatnonzero(~read.plain | unread).tolist():
+            self._tell(rows[i], read.told(i))
+        self._count(rows, read.counts, nested)
+
+    def _count(self, rows: Sequence[int], counts: npt.NDArray[np.int64], nested: bool) -> None:
+        """Remember which events locations hold, once."""
+        opening = counts[:, _OPENING].any(axis=1)
         with self._lock:
             if nested:
-                self._nested.add(location)
-            if location not in self._counts:
-                self._counts[location] = columns["counts"]
-                for kind in columns["counts"].nonzero()[0].tolist():
-                    name = _kind_name(kind)
-                    self.events[name] = self.events.get(name, 0) + int(columns["counts"][kind])
-            if problems:
+                self._nested.update(rows)
+            fresh = [row not in self._counted for row in rows]
+            self._counted.update(rows)
+            self._opening.update(rows[i] for i in opening.nonzero()[0].tolist())
+            whole = counts[fresh].sum(axis=0)
+            for kind in whole.nonzero()[0].tolist():
+                name = _kind_name(kind)
+                self.events[name] = self.events.get(name, 0) + int(whole[kind])
+
+    def _tell(self, location: int, columns: Mapping[str, Any]) -> None:
+        """Remember what is odd about a location."""
+        odd = self._odd(location, columns)
+        problems = [Problem(kind, f"{self.label(location)}: {text}", location) for kind, text in odd]
+        if problems:
+            with self._lock:
                 known = self._problems.setdefault(location, [])
                 known.extend(problem for problem in problems if problem not in known)
 
@@ -218,9 +268,9 @@ def _batches(order: Sequence[int], events: npt.NDArray[np.int64], threads: int) 
     """Locations in one go: so few that threads end together, so many that handing them over costs nothing."""
     enough = min(int(events[order].sum()) // (8 * threads), _BATCH_EVENTS)
     batch, size = [], 0
-    for row in order:
+    for row, own in zip(order, events[order].tolist(), strict=True):
         batch.append(row)
-        size += int(events[row])
+        size += own
         if size >= enough:
             yield batch
             batch, size = [], 0
@@ -233,14 +283,14 @@ def _all(work: Callable[[int], T], batch: Sequence[int]) -> list[T]:
 
 
 def _on_threads(
-    batches: Iterable[list[int]], work: Callable[[int], T], threads: int
-) -> Iterator[tuple[list[int], list[T]]]:
+    batches: Iterable[list[int]], work: Callable[[list[int]], Sequence[T]], threads: int
+) -> Iterator[tuple[list[int], Sequence[T]]]:
     """Each batch worked on, as they are done; a single thread is this one."""
     if threads == 1:
-        yield from ((batch, _all(work, batch)) for batch in batches)
+        yield from ((batch, work(batch)) for batch in batches)
         return
     with ThreadPoolExecutor(threads) as pool:
-        waiting = {pool.submit(_all, work, batch): batch for batch in batches}
+        waiting = {pool.submit(work, batch): batch for batch in batches}
         try:
             for future in as_completed(waiting):
                 yield waiting.pop(future), future.result()

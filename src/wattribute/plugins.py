@@ -83,6 +83,8 @@ class Meter(Protocol):
 
     Device properties that the sum of a run obeys: ``apart`` says why this device's energy is shown but never added
     (psys sees the packages too), ``scope`` what the sensor sees if that is not the device alone ("module", "package").
+
+    It may offer ``sources`` (see ``meters.sources``): then the compiled core reads it, at a fraction of the cost.
     """
 
     name: str

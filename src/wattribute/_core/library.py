@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .shared import opened
 
 
 class Location(ctypes.Structure):
@@ -100,13 +99,8 @@ class Keys(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL | None:
-    """The library beside this file; None if nothing was compiled, or the twin is asked for."""
-    path = Path(__file__).with_name("libwattribute" + (".dylib" if sys.platform == "darwin" else ".so"))
-    if os.environ.get("WATTRIBUTE_CORE") == "reference" or not path.exists():
-        return None
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError:  # built for another machine
+    library = opened()
+    if library is None:
         return None
     location, report = POINTER(Location), POINTER(Report)
     library.wat_read_events.argtypes = (location, POINTER(Events), POINTER(Metrics), report)

@@ -103,6 +103,31 @@ struct wat_rows {
     struct wat_column self_low, self_high, total_low, total_high;
 };
 
+/* how a number is asked for; in the order of sources.KINDS */
+enum wat_kind { WAT_CALL, WAT_CALL_WITH, WAT_SAME, WAT_WORDS, WAT_EVENT };
+
+/* One number that a meter reads again and again. Calls fill in `answer` and return 0; the number are the unsigned `bytes`
+ * at `value`, if `failed` (where the call's code goes) and `refused` (in the answer, or NULL) hold 0. */
+struct wat_source {
+    int32_t kind, slot; /* slot: its place in a row */
+    union {
+        int (*call)(void *handle, void *answer);
+        int (*call_with)(void *handle, unsigned argument, void *answer);
+    };
+    void *handle, *answer;
+    const void *value;
+    const int32_t *refused;
+    int32_t *failed;
+    int32_t bytes, argument; /* argument: of the call, or an open file */
+    uint32_t words;          /* WAT_WORDS: bits of the words of the file that are added up */
+    int64_t pause_ns, asked_ns;
+};
+
+struct wat_meter {
+    struct wat_source *sources;
+    int64_t count, slots, due_ns, interval_ns;
+};
+
 struct wat_stream;
 
 /* called when there are as many rows as wanted; not 0: stop */
@@ -147,5 +172,12 @@ WAT_API void wat_stream_finish(struct wat_stream *);
 WAT_API int wat_stream_take(struct wat_stream *, struct wat_rows *);
 WAT_API int wat_stream_close(struct wat_stream *, struct wat_fold *, int code);
 WAT_API int wat_read_rows(const struct wat_location *, struct wat_stream *, int64_t most, wat_full, struct wat_report *);
+
+/* Ask a meter's sources whose pauses are over; per slot of `row` (time, value), and the time when that was done. */
+WAT_API int64_t wat_read_sources(const struct wat_meter *, int64_t *row);
+/* Read meters when they are due, until a reading at or after `enough_ns`, until `latest_ns`, or until something comes in
+ * `file`. Rows: (number of the meter, time when it was read, per slot (time, value)); gives how much of `room` is filled. */
+WAT_API int64_t wat_poll(struct wat_meter *, int64_t meters, int file, int64_t enough_ns, int64_t latest_ns,
+                         int64_t *rows, int64_t room);
 
 #endif

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -11,20 +13,38 @@ class CounterFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def words(self) -> list[bytes]:
-        return os.pread(self._file, 128, 0).split()
+        return os.pread(self.file, 128, 0).split()
 
     def value(self) -> int | None:
         """The number, or None when the kernel gave none this time."""
         try:
-            return int(os.pread(self._file, 64, 0))
+            return int(os.pread(self.file, 64, 0))
         except (OSError, ValueError):
             return None
 
     def close(self) -> None:
-        os.close(self._file)
+        os.close(self.file)
+
+
+@dataclass
+class Words:
+    """The sum of some words of such a file, most often of its only one: a source (see ``sources``)."""
+
+    file: CounterFile
+    numbers: Sequence[int] = (0,)
+
+    def read(self) -> int | None:
+        try:
+            words = self.file.words()
+            return sum(int(words[number]) for number in self.numbers)
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def text(path: Path) -> str:
@@ -47,22 +67,18 @@ class BusyCores:
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         try:
-            self._stat: CounterFile | None = CounterFile(proc / "stat")
+            self.ticks: Words | None = Words(CounterFile(proc / "stat"), (1, 2, 3, 6, 7))  # not idle, not waiting
         except OSError:
-            self._stat = None
-        self._ticks_per_s = os.sysconf("SC_CLK_TCK")
+            self.ticks = None
+        self.ticks_per_s = os.sysconf("SC_CLK_TCK")
 
     def seconds(self) -> float | None:
-        try:
-            words = self._stat.words() if self._stat else []
-            user, nice, system, _idle, _wait, irq, softirq = map(int, words[1:8])
-        except (OSError, ValueError):
-            return None
-        return (user + nice + system + irq + softirq) / self._ticks_per_s
+        ticks = self.ticks.read() if self.ticks else None
+        return None if ticks is None else ticks / self.ticks_per_s
 
     def close(self) -> None:
-        if self._stat:
-            self._stat.close()
+        if self.ticks:
+            self.ticks.close()
 
 
 def busy_core_s(proc: Path = Path("/proc")) -> float | None:

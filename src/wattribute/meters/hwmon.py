@@ -15,7 +15,8 @@ from pathlib import Path
 
 from ..model import Device
 from ..plugins import Availability, Channel
-from .files import CounterFile, number, text
+from .files import CounterFile, Words, number, text
+from .sources import Row, Sources
 
 MICRO = Fraction(1, 10**6)
 _SENSOR = re.compile(r"(power|energy)(\d+)_(input|average)$")
@@ -35,27 +36,27 @@ class Hwmon:
     name = "hwmon"
 
     def __init__(self, root: str | None = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        self._root, self._clock = Path(root or "/sys/class/hwmon"), clock
-        self._files: list[CounterFile] = []
+        self._root = Path(root or "/sys/class/hwmon")
+        self.sources = Sources(clock)
         self._channels: list[Channel] = []
 
     def available(self) -> Availability:
-        if self._files:
+        if self.sources:
             return Availability(True)
         denied = ""
         for chip in sorted(self._root.glob("hwmon*"), key=lambda path: (len(path.name), path.name)):
             for path in _sensors(chip):
                 try:
-                    file = CounterFile(path)
+                    words = Words(CounterFile(path))
                 except OSError:
                     denied = str(path)
                     continue
-                if file.value() is None:  # the driver lists a sensor that the board does not have
-                    file.close()
+                if words.read() is None:  # the driver lists a sensor that the board does not have
+                    words.close()
                     continue
-                self._files.append(file)
+                self.sources.add(words)
                 self._channels.append(_channel(chip, path))
-        if self._files:
+        if self.sources:
             return Availability(True)
         if denied:
             return Availability(False, f"{denied} may be read by root only", f"sudo chmod a+r {denied}")
@@ -64,20 +65,12 @@ class Hwmon:
     def channels(self) -> Sequence[Channel]:
         return self._channels
 
-    def read(self) -> Sequence[tuple[int, int | float | None]]:
-        readings: list[tuple[int, int | float | None]] = []
-        before = self._clock()
-        for file in self._files:
-            value = file.value()
-            after = self._clock()
-            readings.append(((before + after) // 2, value))
-            before = after
-        return readings
+    def read(self) -> Row:
+        return self.sources.read()
 
     def close(self) -> None:
-        for file in self._files:
-            file.close()
-        self._files, self._channels = [], []
+        self.sources.close()
+        self._channels = []
 
 
 def _sensors(chip: Path) -> list[Path]:

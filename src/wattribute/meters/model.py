@@ -18,6 +18,7 @@ from pathlib import Path
 from ..model import Device
 from ..plugins import Availability, Channel
 from .files import BusyCores, text
+from .sources import Row, Sources
 
 UNCERTAINTY = 0.5
 MEMORY_W_PER_GB = 0.392
@@ -63,6 +64,9 @@ class Model:
         self.memory_w = MEMORY_W_PER_GB * _memory_gb(self._proc)
         self._busy = BusyCores(self._proc)
         self._first_busy_s = self._busy_s()
+        self.sources = Sources(clock)
+        if self._busy.ticks is not None:
+            self.sources.add(self._busy.ticks)
 
     def available(self) -> Availability:
         return Availability(True, f"CPU time × {self.busy_w} W per busy core ({self.generation})")
@@ -82,9 +86,20 @@ class Model:
             Channel("energy", "counter", "J", memory, **common),  # type: ignore[arg-type]
         ]
 
-    def read(self) -> Sequence[tuple[int, int | float | None]]:
+    def read(self) -> Row:
+        if self.sources:
+            return self.readings(self.sources.read())
         busy_s = self._busy_s()
-        now = self._clock()
+        return self._spent(self._clock(), busy_s)
+
+    def readings(self, row: Row) -> Row:
+        """Made of what the sources said: of CPU time, energy."""
+        ((now, ticks),) = row
+        if ticks is None:
+            return [(now, None), (now, None)]
+        return self._spent(now, ticks / self._busy.ticks_per_s)
+
+    def _spent(self, now: int, busy_s: float) -> Row:
         elapsed_s = (now - self._start_ns) / 1e9
         load_s = min(busy_s - self._first_busy_s, self._cores * elapsed_s)
         cpu_j = self._cores * self.idle_w * elapsed_s + load_s * (self.busy_w - self.idle_w)

@@ -3,22 +3,23 @@
 Any function may be missing on a card or driver; each is tried once and left out when it does not answer. The energy
 counter comes first; the power fields are named by what they are (``power_instant``, ``power_average``), with the
 behaviour that ``nvidia`` knows of them. Only the counter is read each time; power and utilisation beside a counter as
-often as they refresh, ten and six times a second, and what changes slowly once a second. What is read often is asked of
-the library that nvidia-ml-py loaded, with arguments made once: its wrappers cost more than the answer. ``root`` is a
-library to load instead of the driver's.
+often as they refresh, ten and six times a second, and what changes slowly once a second. All of it is asked of the
+library that nvidia-ml-py loaded, with arguments made once (``sources``): its wrappers cost more than the answer.
+``root`` is a library to load instead of the driver's.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 from ..model import Device
 from ..plugins import Availability, Channel
 from . import nvidia
+from .sources import Call, Row, Sources
 
 SECOND = 1_000_000_000
 ALWAYS, OFTEN, LESS, SELDOM = range(4)  # how often a channel is read
@@ -27,8 +28,6 @@ _INSTALL = "pip install 'wattribute[nvidia]'"
 _MILLI = Fraction(1, 1000)
 _MODULES = ("GH200", "GB200", "GB300")  # a counter there may see CPU, GPU and memory together
 
-Read = Callable[[], "int | None"]
-
 
 class Nvml:
     """The meter ``nvml``."""
@@ -36,14 +35,13 @@ class Nvml:
     name = "nvml"
 
     def __init__(self, root: str | None = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        self._library, self._clock = root, clock
+        self._library = root
         self._nvml: Any = None
         self._handles: dict[str, Any] = {}  # by device name
         self._channels: list[Channel] = []
-        self._reads: list[list[tuple[int, Read]]] = [[], [], [], []]  # by how often: (number of the channel, how)
+        self._calls: list[list[tuple[int, Call]]] = [[], [], [], []]  # by how often: (number of the channel, how)
         self._pauses_ns = [0, SECOND, USE_NS, SECOND]  # between two readings, by how often
-        self._read_at = [-SECOND] * 4
-        self._nothing: list[tuple[int, int | float | None]] = []  # no reading, per channel
+        self.sources = Sources(clock)
 
     def available(self) -> Availability:
         if self._nvml is not None:
@@ -53,6 +51,9 @@ class Nvml:
             return refused
         for index in range(self._try("nvmlDeviceGetCount") or 0):
             self._add_gpu(index)
+        for pause_ns, calls in zip(self._pauses_ns, self._calls, strict=True):
+            for number, call in calls:
+                self.sources.add(call, number, pause_ns)
         if self._channels:
             return Availability(True)
         return Availability(False, "the driver lists no GPU whose energy or power can be read")
@@ -87,17 +88,13 @@ class Nvml:
         except (self._nvml.NVMLError, UnicodeDecodeError):
             return None
 
-    def _call(self, function: str, handle: Any, filled: Any, *before: Any) -> Callable[[], int]:
-        """A call of the library with arguments made once: it fills the last one and returns 0, or does not."""
+    def _call(self, function: str, handle: Any, answer: Any, name: str = "", argument: int | None = None) -> Call:
+        """A call of the library with arguments made once: it fills in the answer, whose field ``name`` is wanted."""
         import ctypes
 
-        missing: int = self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND
+        failed = ctypes.c_int(self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
         called = getattr(self._nvml.nvmlLib, function, None)
-        return partial(called, handle, *before, ctypes.byref(filled)) if called else lambda: missing
-
-    def _number(self, function: str, handle: Any, filled: Any, name: str, *before: Any) -> Read:
-        call = self._call(function, handle, filled, *before)
-        return lambda: None if call() else getattr(filled, name)
+        return Call(called, handle, answer, _part(answer, name) if name else answer, failed, argument=argument)
 
     def _add_gpu(self, index: int) -> None:
         import ctypes
@@ -109,54 +106,50 @@ class Nvml:
         self._handles[device.name] = handle
         nvml = self._nvml
 
-        def add(name: str, kind: str, unit: str, scale: Any, read: Read, often: int, **more: Any) -> bool:
-            if read() is None:
+        def add(name: str, kind: str, unit: str, scale: Any, call: Call, often: int, **more: Any) -> bool:
+            if call.read() is None:
                 return False
-            self._reads[often].append((len(self._channels), read))
+            self._calls[often].append((len(self._channels), call))
             self._channels.append(Channel(name, kind, unit, device, scale, **more))
-            self._nothing.append((0, None))
             return True
 
-        counter = self._number("nvmlDeviceGetTotalEnergyConsumption", handle, ctypes.c_ulonglong(), "value")
+        counter = self._call("nvmlDeviceGetTotalEnergyConsumption", handle, ctypes.c_ulonglong())
         counts = add(
             "energy", "counter", "J", _MILLI, counter, ALWAYS, latency_s=nvidia.COUNTER_LATENCY_S,
             gain_error=nvidia.GAIN_ERROR,
         )  # fmt: skip
         often = OFTEN if counts else ALWAYS
-        for name, read in self._powers(handle).items():
+        for name, call in self._powers(handle).items():
             known = self._behaviour(handle, name)
             self._pauses_ns[OFTEN] = min(self._pauses_ns[OFTEN], int(0.95 * known.period_s * SECOND))
             add(
-                name, "gauge", "W", _MILLI, read, often, latency_s=known.period_s + known.window_s,
+                name, "gauge", "W", _MILLI, call, often, latency_s=known.period_s + known.window_s,
                 period_s=known.period_s, gain_error=nvidia.GAIN_ERROR,
                 declared={**known._asdict(), "coverage": known.coverage},
             )  # fmt: skip
-        use = self._number("nvmlDeviceGetUtilizationRates", handle, nvml.c_nvmlUtilization_t(), "gpu")
+        use = self._call("nvmlDeviceGetUtilizationRates", handle, nvml.c_nvmlUtilization_t(), "gpu")
         add("utilisation", "gauge", "%", 1, use, LESS if counts else ALWAYS)
-        held = self._number("nvmlDeviceGetMemoryInfo", handle, nvml.c_nvmlMemory_t(), "used")
+        held = self._call("nvmlDeviceGetMemoryInfo", handle, nvml.c_nvmlMemory_t(), "used")
         add("memory", "gauge", "B", 1, held, SELDOM)
         others = {"temperature": ("°C", 1, "nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU)}
         others["sm_clock"] = "Hz", 10**6, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM
         others["memory_clock"] = "Hz", 10**6, "nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM
         for name, (unit, scale, function, which) in others.items():
-            add(name, "gauge", unit, scale, self._number(function, handle, ctypes.c_uint(), "value", which), SELDOM)
+            add(name, "gauge", unit, scale, self._call(function, handle, ctypes.c_uint(), argument=which), SELDOM)
 
-    def _powers(self, handle: Any) -> dict[str, Read]:
+    def _powers(self, handle: Any) -> dict[str, Call]:
         """The power fields of a card: both named ones where the driver has them, else the one default."""
+        import ctypes
+
         both = (self._nvml.c_nvmlFieldValue_t * 2)()
         both[0].fieldId, both[1].fieldId = self._nvml.NVML_FI_DEV_POWER_INSTANT, self._nvml.NVML_FI_DEV_POWER_AVERAGE
-        ask = self._call("nvmlDeviceGetFieldValues", handle, both, 2)
-        (refused, value), (refused_mean, mean) = (_parts(field) for field in both)
-        failed = 0
-
-        def instant() -> int | None:  # asks for both in one call, which is what a reading costs
-            nonlocal failed
-            failed = ask()
-            return None if failed or refused.value else value.value
-
-        if instant() is None:
-            return {"power": lambda: self._try("nvmlDeviceGetPowerUsage", handle)}
-        return {"power_instant": instant, "power_average": lambda: None if failed or refused_mean.value else mean.value}
+        instant = self._call("nvmlDeviceGetFieldValues", handle, both, argument=2)
+        average = replace(instant, function=None)  # of the same call, which is what a reading costs
+        for call, field in zip((instant, average), both, strict=True):
+            call.value, call.refused = _part(field, "value", ctypes.c_uint), _part(field, "nvmlReturn", ctypes.c_int)
+        if instant.read() is None:
+            return {"power": self._call("nvmlDeviceGetPowerUsage", handle, ctypes.c_uint())}
+        return {"power_instant": instant, "power_average": average}
 
     def _behaviour(self, handle: Any, name: str) -> nvidia.Field:
         arch = self._try("nvmlDeviceGetArchitecture", handle) or 0
@@ -202,19 +195,8 @@ class Nvml:
     def channels(self) -> Sequence[Channel]:
         return self._channels
 
-    def read(self) -> Sequence[tuple[int, int | float | None]]:
-        clock, readings = self._clock, self._nothing.copy()
-        before = began = clock()
-        for often, pause_ns in enumerate(self._pauses_ns):
-            if began - self._read_at[often] < pause_ns:
-                continue
-            self._read_at[often] = began
-            for number, read in self._reads[often]:
-                value = read()
-                after = clock()
-                readings[number] = (before + after) // 2, value
-                before = after
-        return readings
+    def read(self) -> Row:
+        return self.sources.read()
 
     def process_shares(self, pids: Iterable[int]) -> dict[str, float]:
         """Per device the part of the SM utilisation that these processes had lately (absent: nobody worked)."""
@@ -230,12 +212,11 @@ class Nvml:
     def close(self) -> None:
         if self._nvml is not None:
             self._try("nvmlShutdown")
-        self._nvml, self._channels, self._nothing, self._reads = None, [], [], [[], [], [], []]
+        self.sources.close()
+        self._nvml, self._channels, self._calls = None, [], [[], [], [], []]
 
 
-def _parts(field: Any) -> tuple[Any, Any]:
-    """(return code, unsigned value) of a field value, where they lie: asking the structure for them is slow."""
-    import ctypes
-
-    kind = type(field)
-    return ctypes.c_int.from_buffer(field, kind.nvmlReturn.offset), ctypes.c_uint.from_buffer(field, kind.value.offset)
+def _part(answer: Any, name: str, kind: Any = None) -> Any:
+    """A field of a structure where it lies: asking the structure for it is slow."""
+    kind = kind or dict(answer._fields_)[name]
+    return kind.from_buffer(answer, getattr(type(answer), name).offset)

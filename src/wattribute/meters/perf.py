@@ -68,7 +68,7 @@ def _package(sys: Path, cpu: int) -> str:
 
 
 class Counter:
-    """An open event; raises OSError (EACCES, ENOENT, EINVAL …) when the kernel refuses it."""
+    """An open event, a source of ``sources``; raises OSError (EACCES, ENOENT, EINVAL …) when the kernel refuses it."""
 
     def __init__(self, event: Event) -> None:
         number = _SYSCALLS.get(platform.machine())
@@ -76,16 +76,16 @@ class Counter:
             raise OSError(38, f"perf_event_open is not known on {platform.machine()}")
         attributes = _ATTRIBUTES.pack(event.kind, _ATTRIBUTES.size, event.config, 0, 0, 0, 0, 0, 0, 0)
         library = ctypes.CDLL(None, use_errno=True)
-        self._file = library.syscall(number, attributes, -1, event.cpu, -1, _CLOSE_ON_EXEC)
-        if self._file < 0:
+        self.file = library.syscall(number, attributes, -1, event.cpu, -1, _CLOSE_ON_EXEC)
+        if self.file < 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code))
 
-    def value(self) -> int | None:
+    def read(self) -> int | None:
         try:
-            return int.from_bytes(os.read(self._file, 8), "little")
+            return int.from_bytes(os.read(self.file, 8), "little")
         except OSError:
             return None
 
     def close(self) -> None:
-        os.close(self._file)
+        os.close(self.file)

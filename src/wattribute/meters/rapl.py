@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
 
 from ..model import Device
 from ..plugins import Availability, Channel
 from . import perf
-from .files import CounterFile, number, text
+from .files import CounterFile, Words, number, text
+from .sources import Row, Sources
 
 PERIOD_S = 0.001  # the MSRs are refreshed about every millisecond
 _KINDS = {"pkg": "cpu", "ram": "dram", "psys": "psys"}  # the other domains lie inside a package
@@ -26,30 +26,24 @@ _PERF_FIX = "sudo sysctl kernel.perf_event_paranoid=0"
 _POWERCAP_FIX = "sudo chmod -R a+r /sys/class/powercap/intel-rapl*"
 
 
-class _Counter(Protocol):
-    def value(self) -> int | None: ...
-
-    def close(self) -> None: ...
-
-
 class Rapl:
     """The meter ``rapl``."""
 
     name = "rapl"
 
     def __init__(self, root: str | None = None, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        self._sys, self._clock = Path(root or "/sys"), clock
-        self._counters: list[_Counter] = []
+        self._sys = Path(root or "/sys")
+        self.sources = Sources(clock)
         self._channels: list[Channel] = []
 
     def available(self) -> Availability:
-        if self._counters:
+        if self.sources:
             return Availability(True)
         perf_says = self._open_perf()
-        if self._counters:
+        if self.sources:
             return Availability(True, "perf_event_open")
         powercap_says = self._open_powercap()
-        if self._counters:
+        if self.sources:
             return Availability(True, "powercap")
         for refused in (perf_says, powercap_says):
             if refused.fix:
@@ -63,13 +57,13 @@ class Rapl:
         reason, fix = "", ""
         for event in wanted:
             try:
-                self._counters.append(perf.Counter(event))
+                self.sources.add(perf.Counter(event))
             except OSError as error:
                 denied = error.errno in (errno.EACCES, errno.EPERM)
                 reason, fix = f"perf_event_open: {error.strerror}", _PERF_FIX if denied else ""
                 continue
             self._add(_KINDS[event.domain], event.package, event.scale, None, f"perf energy-{event.domain}")
-        return Availability(bool(self._counters), reason, fix)
+        return Availability(bool(self.sources), reason, fix)
 
     def _open_powercap(self) -> Availability:
         zones = sorted((self._sys / "class/powercap").glob("intel-rapl:*"))
@@ -88,9 +82,9 @@ class Rapl:
             except OSError as error:
                 reason = f"{zone / 'energy_uj'}: {error.strerror}"
                 continue
-            self._counters.append(counter)
+            self.sources.add(Words(counter))
             self._add(kind, package, Fraction(1, 10**6), number(zone / "max_energy_range_uj"), f"powercap {zone.name}")
-        return Availability(bool(self._counters), reason, fix)
+        return Availability(bool(self.sources), reason, fix)
 
     def _add(self, kind: str, package: str, scale: Fraction, wraps_at: int | None, source: str) -> None:
         name = f"{_NAMES[kind]} {package}" if kind in _NAMES else kind
@@ -106,20 +100,12 @@ class Rapl:
     def channels(self) -> Sequence[Channel]:
         return self._channels
 
-    def read(self) -> Sequence[tuple[int, int | float | None]]:
-        clock, readings = self._clock, []
-        before = clock()
-        for counter in self._counters:
-            value = counter.value()
-            after = clock()
-            readings.append(((before + after) // 2, value))
-            before = after
-        return readings
+    def read(self) -> Row:
+        return self.sources.read()
 
     def close(self) -> None:
-        for counter in self._counters:
-            counter.close()
-        self._counters, self._channels = [], []
+        self.sources.close()
+        self._channels = []
 
 
 def _zone(zone: Path) -> tuple[str, str]:

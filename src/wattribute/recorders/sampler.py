@@ -6,7 +6,8 @@ meter is read at twice the rate at which its sensor is seen to change, at most 5
 When its master vanishes it closes the journal and ends. Imports here are few: the child waits for them.
 
 Waking up is what costs, and code that has gone cold: one wake-up serves every meter that is nearly due, and readings
-are only held then; once a second they are looked at and written, all together.
+are only held then; once a second they are looked at and written, all together. In between the compiled core waits and
+reads, where a meter offers it ``sources`` (a quarter of the cost); other meters, and all without a core, are read here.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ import select
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from .._core.polling import Polling, Row, polling
+from ..meters.sources import Sources
 from ..plugins import Channel, Meter
 from ..units import SUFFIXES
 from .journal import NAME, Journal
+from .plans import QUICKEST_NS, SECOND, STEP_NS, Plan
 
-SECOND = 1_000_000_000
-QUICKEST_NS = 20_000_000  # 50 Hz: a Python loop costs 0.4 % of a core there and 5 % at 1 kHz
-SLOWEST_NS = SECOND
 EDGE_NS = 1_000_000  # how closely a bracket watches
-STEP_NS = 2_000_000  # readings at least this frequent are timed by the counter's updates
+AFTER_NS = 100_000  # the core wakes so punctually that an update may not have come yet; Python is later by itself
 START_LIMIT_NS = 200_000_000
 END_LIMIT_NS = 300_000_000
 FLUSH_NS = SECOND
 LATEST_NS = SECOND // 2  # what is to be done once a second waits so long for a wake-up that has another reason
-CHANGES = 8  # that tell a sensor's period
 
 
 class Control(Protocol):
@@ -48,72 +49,47 @@ class Control(Protocol):
     def tell(self, message: dict[str, Any]) -> None: ...
 
 
-class Plan:
-    """One meter: when it is due, and what its counters have done so far."""
+Held = tuple[Plan, Sequence[tuple[int, "int | float | None"]], int]  # readings, and when that was done
 
-    def __init__(self, number: int, meter: Meter, interval_s: float | None) -> None:
-        self.number, self.meter = number, meter
-        self.channels = list(meter.channels())
-        self.energy = [i for i, c in enumerate(self.channels) if c.unit in ("J", "W")]
-        self.counters = [i for i in self.energy if self.channels[i].kind == "counter"]
-        self.others: list[int] = []  # what else is shown live: utilisation, memory, temperature
-        periods = [c.period_s for i, c in enumerate(self.channels) if i in self.energy and c.period_s]
-        self.period_s = max(periods, default=0.1)
-        unknown = [i for i in self.counters if not self.channels[i].period_s]
-        self._learns = set(unknown) if interval_s is None else set()  # counters whose period is to be found
-        self.is_new = bool(self._learns)  # it has not been found yet
-        half = 0.0 if unknown else min(periods, default=0.0) / 2
-        self.interval_ns = int(interval_s * SECOND) if interval_s is not None else max(QUICKEST_NS, int(half * SECOND))
-        self.due_ns = 0
-        self.last: list[tuple[int, int | float | None]] = [(0, None)] * len(self.channels)
-        self.changed_ns: list[int] = [0] * len(self.channels)  # when a counter was last seen to move …
-        self.moved_after_ns: list[int] = [0] * len(self.channels)  # … which it did after this moment
-        self._read_ns = 0  # when it was last read; a device's own times may lie before that
-        # since the child's start: what a counter counted; of a gauge, twice its integral over ns
-        self.used: list[int | float] = [0] * len(self.channels)
-        self._spacings: list[int] = []
 
-    def take(self, readings: Sequence[tuple[int, int | float | None]], now_ns: int) -> None:
-        """Note what has changed, and learn the sensor's period from it."""
-        for i in self.energy:
-            at, value = readings[i]
-            if value is None:
-                continue
-            before_at, before = self.last[i]
-            self.last[i] = at, value
-            if self.channels[i].kind != "counter":
-                self.changed_ns[i] = self.moved_after_ns[i] = at
-                if before is not None:
-                    self.used[i] += (before + value) * (at - before_at)
-            elif before is not None and value != before:
-                if self.changed_ns[i] and i in self._learns:
-                    self._spacings.append(now_ns - self.changed_ns[i])
-                self.changed_ns[i], self.moved_after_ns[i] = now_ns, self._read_ns
-                step = value - before
-                self.used[i] += step if step > 0 else max(0, step + (self.channels[i].wraps_at or 0))
-        for i in self.others:
-            if readings[i][1] is not None:
-                self.last[i] = readings[i]
-        self._read_ns = now_ns
-        if self._learns and len(self._spacings) >= CHANGES * len(self._learns):
-            half = sorted(self._spacings)[len(self._spacings) // 2] // 2
-            self.interval_ns = min(max(half, QUICKEST_NS), SLOWEST_NS)
-            self.is_new = False
-            self._spacings.clear()
+class Core:
+    """The meters that the compiled core can read, which it does many times while Python sleeps."""
 
-    def is_due(self, now_ns: int) -> bool:
-        """Whether to read it in this wake-up: sooner than planned, if that spares another (not what keeps a step)."""
-        early_ns = self.interval_ns // 2 if self.interval_ns > STEP_NS else 0
-        return self.due_ns - early_ns <= now_ns
+    def __init__(self, plans: Sequence[Plan], polling: Polling, file: int) -> None:
+        self._plans, self._polling, self._file = plans, polling, file
+        for number, plan in enumerate(plans):
+            plan.read = partial(self._now, number)
 
-    def schedule(self, now_ns: int) -> None:
-        """The next reading, in step with the earlier ones; a late one does not make it early, that would cost more."""
-        behind_ns = now_ns + self.interval_ns // 2 - (self.due_ns + self.interval_ns)
-        self.due_ns += self.interval_ns * (1 + max(0, -(-behind_ns // self.interval_ns)))
+    @classmethod
+    def of(cls, plans: Sequence[Plan], file: int) -> Core | None:
+        offered = {plan: getattr(plan.meter, "sources", None) for plan in plans}
+        chosen = {plan: sources for plan, sources in offered.items() if isinstance(sources, Sources) and sources}
+        found = polling(list(chosen.values()))
+        return None if found is None else cls(list(chosen), found, file)
 
-    def waiting(self, since_ns: int, moved_before: bool) -> bool:
-        """Whether an energy channel has not moved since then (with ``moved_before``: of those that ever did)."""
-        return any(self.changed_ns[i] <= since_ns and (self.changed_ns[i] > 0 or not moved_before) for i in self.energy)
+    def _now(self, number: int) -> Row:
+        return self._made(number, self._polling.read(number))
+
+    def _made(self, number: int, row: Row) -> Row:
+        readings = getattr(self._plans[number].meter, "readings", None)
+        return row if readings is None else readings(row)
+
+    def poll(self, plans: Sequence[Plan], latest_ns: int, enough_ns: int) -> list[Held]:
+        """Read until Python has something to do: another meter is due, a task, or a message has come."""
+        for plan in plans:
+            if plan not in self._plans:
+                latest_ns, enough_ns = min(latest_ns, plan.due_ns), min(enough_ns, plan.early_ns)
+            elif plan.is_new:
+                enough_ns = 0
+            elif plan.interval_ns < QUICKEST_NS:
+                enough_ns = min(enough_ns, plan.due_ns + QUICKEST_NS)
+        for plan, meter in zip(self._plans, self._polling.meters, strict=True):
+            meter.due_ns, meter.interval_ns = plan.due_ns, plan.interval_ns
+        rows = self._polling.poll(self._file, enough_ns, latest_ns)
+        held: list[Held] = [(self._plans[number], self._made(number, row), at) for number, row, at in rows]
+        for plan, meter in zip(self._plans, self._polling.meters, strict=True):
+            plan.due_ns = meter.due_ns
+        return held
 
 
 class Sampler:
@@ -128,15 +104,17 @@ class Sampler:
         interval_s: float | None = None,
         live_s: float | None = None,
         watch: Callable[[int], list[int]] | None = None,  # pid → the processes that count with it, for shares
+        file: int | None = None,  # where the master's messages come in, for the core to wait at; None: no core
     ) -> None:
         self._plans = [Plan(number, meter, interval_s) for number, meter in enumerate(meters)]
+        self._core = None if file is None else Core.of(self._plans, file)
         self._journal, self._control, self._clock = journal, control, clock
         self._live_ns = int(live_s * SECOND) if live_s else None
         for plan in self._plans if live_s else ():
             plan.others = [i for i, c in enumerate(plan.channels) if c.kind == "gauge" and i not in plan.energy]
         self._watch, self._pid = watch, 0
         self._family: set[int] = set()  # the processes that count with the child's, as far as seen
-        self._held: list[tuple[Plan, Sequence[tuple[int, int | float | None]], int]] = []  # readings and when
+        self._held: list[Held] = []
         self._flush_at = self._live_at = self._share_at = 0
         self._problems: list[str] = []
         self.cpu_s = 0.0  # what sampling cost while the child ran
@@ -164,6 +142,8 @@ class Sampler:
             for plan in self._plans:
                 if plan.due_ns < due:
                     due = plan.due_ns
+            if self._core is not None:
+                self._held += self._core.poll(self._plans, self._flush_at + LATEST_NS, self._next_task_ns())
             messages = self._control.wait(due)
             if messages is None:
                 self._settle()
@@ -181,13 +161,22 @@ class Sampler:
                     return int(message.get("until", message["end"]))
             now = self._clock()
             for plan in self._plans if now >= due else ():
-                if plan.is_due(now):
+                if plan.early_ns <= now:
                     self._hold(plan)
                     plan.schedule(now)
-                    if plan.is_new or plan.interval_ns < QUICKEST_NS:  # hundreds held would make the next ones late
-                        self._settle()
-            if now >= self._flush_at or self._live_ns or self._watch:
+            if any(plan.is_new or plan.interval_ns < QUICKEST_NS for plan in self._plans):
+                self._settle()  # hundreds held would make the next ones late
+            if now >= self._next_task_ns():
                 self._housekeeping(now)
+
+    def _next_task_ns(self) -> int:
+        """When something is to be done beside reading."""
+        task_ns = self._flush_at
+        if self._live_ns and self._live_at < task_ns:
+            task_ns = self._live_at
+        if self._watch and self._pid and self._share_at < task_ns:
+            task_ns = self._share_at
+        return task_ns
 
     def _housekeeping(self, now: int) -> None:
         if now >= self._flush_at:
@@ -208,7 +197,7 @@ class Sampler:
     def _hold(self, plan: Plan) -> None:
         """Read a meter, and leave what follows from it for ``_settle``."""
         try:
-            readings = plan.meter.read()
+            readings = plan.read()
         except Exception as error:  # a plug-in's bug must not end the recording of the others
             self._problems.append(f"meter {plan.meter.name} failed and was left out: {error!r}")
             self._journal.event({"problem": self._problems[-1]})
@@ -261,7 +250,7 @@ class Sampler:
             self._read(plan)
             edge_ns = max(plan.changed_ns[i] for i in plan.counters)
             if edge_ns > since_ns:
-                plan.due_ns = edge_ns + plan.interval_ns
+                plan.due_ns = edge_ns + plan.interval_ns + (0 if self._core is None else AFTER_NS)
                 return
 
     def _begin(self) -> None:
@@ -347,7 +336,9 @@ def main(order: dict[str, Any]) -> None:
     if order["live_s"]:
         control.tell({"about": about})
     watch = _watch(order["shares"])
-    sampler = Sampler(meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"], watch=watch)
+    sampler = Sampler(
+        meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"], watch=watch, file=0
+    )
     sampler.run()
     for meter in meters:
         meter.close()

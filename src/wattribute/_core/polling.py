@@ -1,0 +1,102 @@
+"""Meters read by the compiled core (poll.c), many times per call; used by ``recorders.sampler`` where it can be.
+
+Knows meters as lists of sources, by the names of their attributes (see ``meters.sources``, the twin); no NumPy here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator, Sequence
+from ctypes import POINTER, c_int, c_int32, c_int64, c_uint32, c_void_p
+from typing import Any
+
+from .shared import opened
+
+CALL, CALL_WITH, SAME, WORDS, EVENT = range(5)  # as enum wat_kind
+NO_READING = -(2**63)
+ROUNDS = 100  # that are held for Python: two seconds at 50 Hz
+
+Row = Sequence[tuple[int, Any]]
+
+
+class Source(ctypes.Structure):
+    _fields_ = (
+        ("kind", c_int32),
+        ("slot", c_int32),
+        *((name, c_void_p) for name in ("call", "handle", "answer", "value", "refused", "failed")),
+        ("bytes", c_int32),
+        ("argument", c_int32),
+        ("words", c_uint32),
+        ("pause_ns", c_int64),
+        ("asked_ns", c_int64),
+    )
+
+
+class Meter(ctypes.Structure):
+    _fields_ = (
+        ("sources", POINTER(Source)),
+        *((name, c_int64) for name in ("count", "slots", "due_ns", "interval_ns")),
+    )
+
+
+def _source(timed: Any) -> Source:
+    """What C needs to know of a source; the objects that it points to are kept alive by the source itself."""
+    asked, made = timed.source, Source(slot=timed.slot, pause_ns=timed.pause_ns, asked_ns=timed.asked_ns)
+    if hasattr(asked, "numbers"):
+        made.kind, made.argument, made.words = WORDS, asked.file.file, sum(1 << number for number in asked.numbers)
+    elif hasattr(asked, "failed"):
+        made.kind = SAME if asked.function is None else CALL if asked.argument is None else CALL_WITH
+        made.call, made.handle = (ctypes.cast(it, c_void_p) for it in (asked.function, asked.handle))
+        made.argument, made.bytes = asked.argument or 0, ctypes.sizeof(asked.value)
+        made.answer, made.value, made.failed = map(ctypes.addressof, (asked.answer, asked.value, asked.failed))
+        made.refused = None if asked.refused is None else ctypes.addressof(asked.refused)
+    else:
+        made.kind, made.argument = EVENT, asked.file
+    return made
+
+
+class Polling:
+    """Meters, each given as its sources, read at their times."""
+
+    def __init__(self, library: ctypes.CDLL, meters: Sequence[Any]) -> None:
+        self._read, self._poll = library.wat_read_sources, library.wat_poll
+        self._read.argtypes, self._read.restype = (POINTER(Meter), POINTER(c_int64)), c_int64
+        self._poll.argtypes = (POINTER(Meter), c_int64, c_int, c_int64, c_int64, POINTER(c_int64), c_int64)
+        self._poll.restype = c_int64
+        self.meters = (Meter * len(meters))()  # ``due_ns`` and ``interval_ns`` are the caller's to set
+        self._kept = [(Source * len(sources))(*map(_source, sources.timed)) for sources in meters]
+        for meter, made, sources in zip(self.meters, self._kept, meters, strict=True):
+            meter.sources, meter.count, meter.slots = made, len(made), sources.slots
+        self._room = ROUNDS * sum(2 + 2 * meter.slots for meter in self.meters)
+        self._rows = (c_int64 * self._room)()
+        self._numbers = memoryview(self._rows).cast("B").cast("q")
+
+    def read(self, number: int) -> Row:
+        """One meter, now."""
+        self._read(self.meters[number], self._rows)
+        return self._row(0, self.meters[number].slots)
+
+    def poll(self, file: int, enough_ns: int, latest_ns: int) -> Iterator[tuple[int, Row, int]]:
+        """Read meters when they are due, until a reading at or after ``enough_ns``, until ``latest_ns``, or until
+        something comes in ``file``: (number of the meter, what was read, when)."""
+        filled = self._poll(self.meters, len(self.meters), file, enough_ns, latest_ns, self._rows, self._room)
+        at = 0
+        while at < filled:
+            number, when = self._numbers[at], self._numbers[at + 1]
+            slots = self.meters[number].slots
+            yield number, self._row(at + 2, slots), when
+            at += 2 + 2 * slots
+
+    def _row(self, at: int, slots: int) -> Row:
+        numbers = self._numbers[at : at + 2 * slots].tolist()
+        return [
+            (0, None) if taken == NO_READING else (taken, value)
+            for taken, value in zip(numbers[::2], numbers[1::2], strict=True)
+        ]
+
+
+def polling(meters: Sequence[Any]) -> Polling | None:
+    """Of meters that have sources, if there is a library, and its clock is Python's."""
+    library = opened() if sys.platform == "linux" and meters else None
+    return None if library is None else Polling(library, meters)

@@ -3,12 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NEAR = 8 }; /* steps that are taken one by one */
+
 /* How many of the ascending a[0 … n−1] are ≤ t: a search that starts at a guess and doubles its steps. */
 static int64_t hunt(const int64_t *a, int64_t n, int64_t guess, int64_t t)
 {
     int64_t low = 0, high = n, step = 1; /* the answer is in low … high */
     if (guess < n && a[guess] <= t) {
-        low = guess + 1;
+        for (low = guess + 1; low < n && low < guess + NEAR; low++)
+            if (a[low] > t)
+                return low;
         while (low + step < n && a[low + step] <= t)
             low += step + 1, step *= 2;
         if (low + step < n)
@@ -36,26 +40,33 @@ static int64_t saturating_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-/* Narrow the stretch to what lies in [from, until]. */
-static void narrow(int64_t *low, int64_t *high, int64_t from, int64_t until)
+static int holds(struct moments moments, int64_t t)
 {
-    if (from > *low)
-        *low = from;
-    if (until < *high)
-        *high = until;
+    return t >= moments.low && t <= moments.high;
 }
 
-static void seek_value(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void seek_value(struct cursor *c, int64_t t)
 {
     const struct wat_curve *curve = c->curve;
     const int64_t *x = curve->times;
     const double *y = curve->values;
     int64_t n = curve->knots, j;
     c->slope = 0, c->x0 = t, c->y0 = n ? y[0] : 0;
+    c->linear = (struct moments){INT64_MIN, INT64_MAX};
     if (n < 2)
         return;
     j = c->knot = hunt(x, n, c->knot, t);
-    narrow(low, high, j ? x[j - 1] : INT64_MIN, j < n ? x[j] - 1 : INT64_MAX);
+    c->linear = (struct moments){j ? x[j - 1] : INT64_MIN, j < n ? x[j] - 1 : INT64_MAX};
     if (j == n)
         c->y0 = y[n - 1];
     else if (j) {
@@ -64,52 +75,49 @@ static void seek_value(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
     }
 }
 
-/* Whether a piece covers the moment. */
-static int seek_piece(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
+static void seek_piece(struct cursor *c, int64_t t)
 {
     const int64_t *start = c->curve->piece_start, *end = c->curve->piece_end;
-    int64_t n = c->curve->pieces, k = c->piece = hunt(start, n, c->piece, t);
-    int64_t next = k < n ? start[k] - 1 : INT64_MAX;
-    if (k && t < end[k - 1]) {
-        narrow(low, high, start[k - 1], end[k - 1] - 1);
+    int64_t n = c->curve->pieces, k = c->pieces = hunt(start, n, c->pieces, t);
+    c->covered = k && t < end[k - 1];
+    if (c->covered) {
+        c->piece = (struct moments){start[k - 1], end[k - 1] - 1};
         c->uncovered = start[k - 1] - c->before[k - 1];
-        return 1;
+    } else {
+        c->piece = (struct moments){k ? end[k - 1] : INT64_MIN, k < n ? start[k] - 1 : INT64_MAX};
+        c->base = -c->before[k];
     }
-    narrow(low, high, k ? end[k - 1] : INT64_MIN, next);
-    c->base = -c->before[k];
-    return 0;
 }
 
 /* Window i opens after edges[i] − latency and closes at edges[i + 1]. */
-static void seek_windows(struct cursor *c, int64_t t, int64_t *low, int64_t *high)
+static void seek_windows(struct cursor *c, int64_t t)
 {
     const int64_t *edges = c->curve->edges, latency = c->curve->latency, n = c->curve->windows;
     int64_t opened = hunt(edges, n, c->windows.opened, saturating_add(t, latency - 1));
     int64_t closed = hunt(edges + 1, n, c->windows.closed, t);
-    narrow(low, high, opened ? saturating_add(edges[opened - 1], 1 - latency) : INT64_MIN,
-           opened < n ? saturating_add(edges[opened], -latency) : INT64_MAX);
-    narrow(low, high, closed ? edges[closed] : INT64_MIN, closed < n ? edges[closed + 1] - 1 : INT64_MAX);
+    c->same.low = later(opened ? saturating_add(edges[opened - 1], 1 - latency) : INT64_MIN,
+                        closed ? edges[closed] : INT64_MIN);
+    c->same.high = earlier(opened < n ? saturating_add(edges[opened], -latency) : INT64_MAX,
+                           closed < n ? edges[closed + 1] - 1 : INT64_MAX);
     c->windows = (struct windows){(uint32_t)opened, (uint32_t)closed};
 }
 
 void cursor_seek(struct cursor *c, int64_t t)
 {
-    if (t < c->low || t > c->high) {
-        int64_t low = INT64_MIN, high = INT64_MAX;
-        seek_value(c, t, &low, &high);
-        int covered = seek_piece(c, t, &low, &high);
-        if (c->curve->edges)
-            seek_windows(c, t, &low, &high);
-        c->from = low;
-        c->width = (uint64_t)high - (uint64_t)low;
-        c->low = INT64_MAX, c->high = INT64_MIN;
-        if (covered)
-            return;
-        c->low = low, c->high = high;
+    if (!holds(c->linear, t))
+        seek_value(c, t);
+    if (!holds(c->piece, t))
+        seek_piece(c, t);
+    if (!holds(c->same, t))
+        seek_windows(c, t);
+    if (c->covered) {
+        c->from = later(c->linear.low, later(c->piece.low, c->same.low));
+        c->width = (uint64_t)earlier(c->linear.high, earlier(c->piece.high, c->same.high)) - (uint64_t)c->from;
+    } else {
+        c->uncovered = c->base + t;
+        c->from = t;
+        c->width = 0;
     }
-    c->uncovered = c->base + t;
-    c->from = t;
-    c->width = 0;
 }
 
 int cursor_open(struct cursor *c, const struct wat_curve *curve)
@@ -120,9 +128,11 @@ int cursor_open(struct cursor *c, const struct wat_curve *curve)
     if (!c->before)
         return WAT_MEMORY;
     c->before[0] = 0;
-    c->low = INT64_MAX, c->high = INT64_MIN;
     for (int64_t i = 0; i < curve->pieces; i++)
         c->before[i + 1] = c->before[i] + (curve->piece_end[i] - curve->piece_start[i]);
+    c->linear = c->piece = c->same = (struct moments){INT64_MAX, INT64_MIN};
+    if (!curve->edges)
+        c->same = (struct moments){INT64_MIN, INT64_MAX};
     cursor_seek(c, 0);
     return WAT_OK;
 }

@@ -16,6 +16,11 @@ static inline int same_windows(struct windows a, struct windows b)
     return a.opened == b.opened && a.closed == b.closed;
 }
 
+/* Moments, both ends included; none if low > high. */
+struct moments {
+    int64_t low, high;
+};
+
 struct cursor {
     const struct wat_curve *curve;
     int64_t *before; /* covered ticks before each piece */
@@ -24,12 +29,14 @@ struct cursor {
     uint64_t width;
     double slope, y0;
     int64_t x0;
-    int64_t knot, piece;
     /* in this stretch */
     int64_t uncovered; /* ticks outside the pieces since some beginning */
     struct windows windows;
-    /* a stretch that the curve does not cover: its moments low … high, and what to add to one for `uncovered` */
-    int64_t low, high, base;
+    /* where the parts of the curve that were found last hold */
+    struct moments linear, piece, same;
+    int64_t knot, pieces; /* how many begin before */
+    int covered;          /* by a piece */
+    int64_t base;         /* else: what to add to a moment for `uncovered` */
 };
 
 int cursor_open(struct cursor *cursor, const struct wat_curve *curve);

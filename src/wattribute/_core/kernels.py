@@ -1,4 +1,4 @@
-"""``busy`` and ``fold`` over span columns in C; ``reference.py`` is their twin and says what they mean."""
+"""``busy`` and ``fold`` over span columns in C, of which ``reference.py`` is the twin; and ``split`` of a curve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .library import LIBRARY, Column, Curve, Fold, Keys, address, array, contiguous
+from .library import LIBRARY, Column, Curve, Fold, Keys, Split, address, array, contiguous
 
 _PER_ROW = ("calls", "self_ticks", "total_ticks")
 _PER_CURVE = (("self_covered", "<i8"), ("total_covered", "<i8"), ("self_value", "<f8"), ("total_value", "<f8"))
@@ -52,33 +52,54 @@ def fold(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
     return found
 
 
-def fold_inputs(curves: Sequence[Any], keys: Any) -> tuple[tuple[Any, int, Keys], Any]:
-    """Curves, their number and keys as C takes them, and what must live as long as they are used."""
-    alive: list[Any] = []
+def split(energy: Any, first: int, last: int, busy: Sequence[Any]) -> tuple[Any, ...] | None:
+    """A device's curve split evenly between users by their busy intervals, with the share's limits in each window:
+    (times, values, least, greatest, idle). None without the core: ``attribution.shares`` says the same in NumPy."""
+    if LIBRARY is None:
+        return None
+    alive = _Alive()
+    ends = [(contiguous(one.start, np.int64), contiguous(one.end, np.int64)) for one in busy]
+    start, end = (alive.pointer([address(pair[side]) for pair in ends], np.uint64) for side in (0, 1))
+    counts = alive.pointer([len(one) for one, _ in ends], np.int64)
+    out = Split()
+    code = LIBRARY.wat_split(alive.curve(energy), first, last, start, end, counts, len(ends), out)
+    columns = array(out.times, "<i8"), *(array(getattr(out, name), "<f8") for name in ("values", "least", "greatest"))
+    _check(code)
+    return *columns, out.idle
 
-    def pointer(values: Any, dtype: Any) -> int:
-        alive.append(contiguous(values, dtype))
-        return address(alive[-1])
 
-    def of(curve: Any) -> Curve:
+class _Alive:
+    """Arrays as C takes them; they live as long as this does."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Any] = []
+
+    def pointer(self, values: Any, dtype: Any) -> int:
+        self._arrays.append(contiguous(values, dtype))
+        return address(self._arrays[-1])
+
+    def curve(self, curve: Any) -> Curve:
         bounds: tuple[Any, ...] = (None, None, None, 0, 0)
         if curve.edges is not None:
             windows = max(len(curve.edges) - 1, 0)
-            low, high = pointer(curve.low, np.float64), pointer(curve.high, np.float64)
-            bounds = (pointer(curve.edges, np.int64), low, high, windows, curve.latency_ticks)
-        pieces = curve.pieces
+            low, high = self.pointer(curve.low, np.float64), self.pointer(curve.high, np.float64)
+            bounds = (self.pointer(curve.edges, np.int64), low, high, windows, curve.latency_ticks)
         return Curve(
-            pointer(curve.times, np.int64),
-            pointer(curve.values, np.float64),
+            self.pointer(curve.times, np.int64),
+            self.pointer(curve.values, np.float64),
             len(curve.times),
-            pointer(pieces.start, np.int64),
-            pointer(pieces.end, np.int64),
-            len(pieces.start),
+            self.pointer(curve.pieces.start, np.int64),
+            self.pointer(curve.pieces.end, np.int64),
+            len(curve.pieces.start),
             *bounds,
         )
 
-    several = (Curve * max(len(curves), 1))(*map(of, curves))
-    row = pointer(keys.row, np.int32)
+
+def fold_inputs(curves: Sequence[Any], keys: Any) -> tuple[tuple[Any, int, Keys], Any]:
+    """Curves, their number and keys as C takes them, and what must live as long as they are used."""
+    alive = _Alive()
+    several = (Curve * max(len(curves), 1))(*map(alive.curve, curves))
+    row = alive.pointer(keys.row, np.int32)
     return (several, len(curves), Keys(row, len(keys.row), keys.rows, keys.by_path)), alive
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,13 @@ class Curve(ctypes.Structure):
     )
 
 
+class Split(ctypes.Structure):
+    _fields_ = (
+        *((name, Column) for name in ("times", "values", "least", "greatest", "active")),
+        ("idle", c_double),
+    )
+
+
 class Keys(ctypes.Structure):
     _fields_ = (("row", c_void_p), ("frames", c_int64), ("rows", c_int64), ("by_path", c_int32))
 
@@ -115,6 +122,7 @@ def _load() -> ctypes.CDLL | None:
     library.wat_read_busy.argtypes = (location, column, column, report)
     library.wat_read_fold.argtypes = (location, *fold[:3], POINTER(c_int64), fold[3], report)
     library.wat_guess_busy.argtypes = (location, POINTER(c_int64), POINTER(c_int64))
+    library.wat_split.argtypes = (POINTER(Curve), *(c_int64,) * 2, *(c_void_p,) * 3, c_int64, POINTER(Split))
     library.wat_busy.argtypes = (c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_int64, column, column)
     library.wat_fold.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, *fold)
     library.wat_read_definitions.argtypes = (c_char_p, c_int64, c_int64, POINTER(c_char_p), column)

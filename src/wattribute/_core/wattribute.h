@@ -81,6 +81,13 @@ struct wat_curve {
     int64_t windows, latency;
 };
 
+/* shares.Split of users who share evenly: S(t), the least and greatest share in each window of bounds, and idle */
+struct wat_split {
+    struct wat_column times, values, least, greatest;
+    struct wat_column active; /* on the way: how many are, by knot */
+    double idle;
+};
+
 /* model.Keys */
 struct wat_keys {
     const int32_t *row;
@@ -159,6 +166,10 @@ WAT_API int64_t wat_read_definitions(const uint8_t *data, int64_t size, int64_t 
 
 WAT_API int wat_busy(const int64_t *start, const int64_t *end, const int32_t *frame, int64_t n, const uint8_t *keep,
                      int64_t frames, struct wat_column *out_start, struct wat_column *out_end);
+/* Users are given by their busy intervals; knots are the moments between `first` and `last` at which one of them starts
+ * or stops, and those of the curve. */
+WAT_API int wat_split(const struct wat_curve *energy, int64_t first, int64_t last, const int64_t *const *start,
+                      const int64_t *const *end, const int64_t *count, int64_t users, struct wat_split *);
 WAT_API int wat_fold(const int64_t *start, const int64_t *end, const int32_t *frame, const int64_t *parent,
                      const uint8_t *resumed, int64_t n, const struct wat_curve *, int64_t curves,
                      const struct wat_keys *, struct wat_fold *);

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._core.kernels import split as core_split
 from ..alignment.energy import Energy
 from ..model import Curve, Intervals
 
@@ -129,6 +130,9 @@ def split(
     load_times: Sequence[Ints] = (),
 ) -> Split:
     """The curves of several users under a share rule."""
+    found = _evenly(energy, busy, bounds) if share == "even" and method == "linear" and not load_times else None
+    if found is not None:
+        return found
     knots = Knots(energy, busy, load_times)
     users = list(busy)
     together = classes(users, share, process, method)
@@ -146,8 +150,23 @@ def split(
     if method == "window":
         idle = float(whole[knots.per_reading(anyone * knots.lengths) == 0].sum())
     else:
-        idle = float(knots.rises[anyone == 0].sum())
+        idle = float(np.cumsum(np.append(0.0, knots.rises[anyone == 0]))[-1])  # one by one, as the core does
     return Split({user: curves[user] for user in users}, idle)
+
+
+def _evenly(energy: Energy, busy: Mapping[int, Intervals], bounds: bool) -> Split | None:
+    """The usual case by the core, which holds nothing but the knots; None without it."""
+    edges, low, high = energy.windows
+    bounded, reach = bounds and energy.bounded, energy.reach_ticks
+    device = Curve(energy.times, energy.values, energy.pieces, edges if bounded else None, low, high, reach)
+    found = core_split(device, int(edges[0]) - reach, int(edges[-1]), list(busy.values()))
+    if found is None:
+        return None
+    times, values, least, greatest, idle = found
+    curve = Curve(times, values, energy.pieces)
+    if bounded:
+        curve = Curve(times, values, energy.pieces, edges, low * least, high * greatest, reach)
+    return Split(dict.fromkeys(busy, curve), idle)
 
 
 def _parts(

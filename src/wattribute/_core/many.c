@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "many.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,11 +46,15 @@ int wat_find_many(const struct wat_many *many, uint8_t *found)
     struct each each;
     if (each_open(&each, many))
         return WAT_MEMORY;
+    int folder = open(many->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* its path is walked once */
     for (int64_t i = 0; i < many->count; i++) {
         struct stat about;
-        const char *path = each_at(&each, i)->evt;
-        found[i] = !stat(path, &about) && S_ISREG(about.st_mode) && about.st_size && !access(path, R_OK);
+        const char *name = each_at(&each, i)->evt + each.stem;
+        found[i] = folder >= 0 && !fstatat(folder, name, &about, 0) && S_ISREG(about.st_mode) && about.st_size
+                   && !faccessat(folder, name, R_OK, 0);
     }
+    if (folder >= 0)
+        close(folder);
     each_close(&each);
     return WAT_OK;
 }

@@ -83,16 +83,17 @@ def mirrored(recording: Recording) -> list[Check]:
     """Counters of one host whose increments are equal; cards of different ids are no mirrors."""
     signals = recording.signals
     ids = {(d.host, d.name): d.properties.get("uuid") or d.properties.get("pci", "") for d in recording.devices}
-    originals: dict[tuple[str, str, int], list[tuple[int, npt.NDArray[np.float64]]]] = defaultdict(list)
+    originals: dict[tuple[str, str, int], list[tuple[int, npt.NDArray[np.float64], float]]] = defaultdict(list)
     found = []
     for row, signal in enumerate(signals):
         if signal.kind != "counter" or len(signal) < _FEW:
             continue
         steps = np.diff(signal.values).astype(np.float64) * float(signal.scale)
-        known = originals[signal.host, signal.unit, len(signal)]
-        first = next((at for at, other in known if _same(other, steps)), None)
+        known, whole = originals[signal.host, signal.unit, len(signal)], float(steps.sum())
+        near = ((at, other) for at, other, sum_ in known if not abs(sum_ - whole) > _CLOSE * abs(sum_))  # mostly none
+        first = next((at for at, other in near if _same(other, steps)), None)
         if first is None:
-            known.append((row, steps))
+            known.append((row, steps, whole))
             continue
         cards = {ids.get((one.host, one.device), "") for one in (signals[first], signal)}
         if len(cards) == 2 and "" not in cards:
@@ -103,13 +104,13 @@ def mirrored(recording: Recording) -> list[Check]:
 
 
 def _same(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> bool:
-    """Equal increments but for the rounding of floats, and for those that one sensor got a reading later.
+    """Equal increments (whose sums are close) but for the rounding of floats, and for those that one sensor got a
+    reading later.
 
     Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
     """
     moved = (a != 0) | (b != 0)
-    whole = float(a.sum())
-    if not moved.any() or abs(whole - float(b.sum())) > _CLOSE * abs(whole):
+    if not moved.any():
         return False
     equal = np.abs(a - b) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b))
     apart = np.diff(np.sort(np.append(a, 0.0)))

@@ -259,10 +259,12 @@ def _host(metric: Metric, recording: Recording, model: Model, location: int) -> 
 def devices(found: Sequence[Signal], metrics: Metrics) -> tuple[Device, ...]:
     """The devices that signals name, each once per host."""
     kinds = {member.sensor.device: member.sensor.device_kind for member in metrics.members}
-    names = {(signal.host, signal.device) for signal in found if signal.device}
-    return tuple(Device(name, kinds.get(name, "other"), host) for host, name in sorted(names, key=_natural))
+    where = {(signal.host, signal.device) for signal in found if signal.device}
+    key = {text: _natural(text) for text in {text for pair in where for text in pair}}
+    ordered = sorted(where, key=lambda pair: key[pair[0]] + key[pair[1]])
+    return tuple(Device(name, kinds.get(name, "other"), host) for host, name in ordered)
 
 
-def _natural(where: tuple[str, str]) -> list[tuple[str, int]]:
+def _natural(text: str) -> list[tuple[str, int]]:
     """A key by which "GPU 2" comes before "GPU 10"."""
-    return [(word, int(number or 0)) for text in where for word, number in re.findall(r"(\D*)(\d*)", text)]
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D*)(\d*)", text)]

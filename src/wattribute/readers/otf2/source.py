@@ -225,10 +225,11 @@ class Source:
         with self._lock:
             if nested:
                 self._nested.update(rows)
-            fresh = [row not in self._counted for row in rows]
+            if not self._counted.isdisjoint(rows):
+                counts = counts[[row not in self._counted for row in rows]]
             self._counted.update(rows)
             self._opening.update(rows[i] for i in opening.nonzero()[0].tolist())
-            whole = counts[fresh].sum(axis=0)
+            whole = counts[0] if len(counts) == 1 else counts.sum(axis=0)
             for kind in whole.nonzero()[0].tolist():
                 name = _kind_name(kind)
                 self.events[name] = self.events.get(name, 0) + int(whole[kind])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ from hypothesis import strategies as st
 
 from tests.strategies import curves, nested_spans
 from wattribute._core import kernels, library, otf2, reference, reference_otf2
+from wattribute._core.records import Files, Tables
 from wattribute.model import Curve, Intervals, Keys
+from wattribute.readers.otf2.writer import Writer
 
 from .oracle import Oracle
 from .test_fidelity import TRACES, busy_tables, same
@@ -85,16 +89,50 @@ def test_fused_equals_decode_then_numpy(shared: Path, name: str) -> None:
         files = oracle.files(location)
         spans = otf2.decode(files, tables, metrics=False)
         around = _curves_around(files, location % 1000)
-        for by_path in (False, True):
-            chosen = Keys(row, 9, by_path)
-            found = otf2.fold(files, tables, around, chosen)
+        view = type("Spans", (), spans)
+        for by_path, several in product((False, True), (around, around[:1], around[1:2], around[2:])):
+            chosen = Keys(row, 9, by_path)  # one curve, with bounds and without, has loops of its own
+            found = otf2.fold(files, tables, several, chosen)
             rest = {key: found.pop(key) for key in ("counts", "program", "nesting", "undefined", "backward", "status")}
             same(rest, {key: spans[key] for key in rest})
-            view = type("Spans", (), spans)
-            same_fold(reference.fold(view, around, chosen), found)
+            same_fold(reference.fold(view, several, chosen), found)
         busy = otf2.busy(files, tables)
         for a, b in zip(reference.busy(view), (busy["start"], busy["end"]), strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=150, deadline=None)
+@given(nested_spans(frames=FRAMES, most=30), st.lists(curves(), min_size=1, max_size=2), keys())
+def test_fused_over_a_written_file(spans: Any, several: list[Curve], chosen: Keys) -> None:
+    """The same spans from a file; a resumed one is a call like any other there."""
+    with tempfile.TemporaryDirectory() as folder:
+        with Writer(Path(folder), offset_ticks=1000) as trace:
+            for number in range(FRAMES):
+                trace.region(f"function {number}")
+            location = trace.location("thread", trace.process("rank", trace.node("host", "node")))
+            for time, entering, row in _in_order(spans):
+                (location.enter if entering else location.leave)(1000 + time, int(spans.frame[row]))
+        files = Files(f"{folder}/traces/0.evt", f"{folder}/traces/0.def", 1 << 20, 1 << 18, 1000, 0)
+        none = np.empty(0, np.int32)
+        tables = Tables(np.arange(FRAMES, dtype=np.int32), none, none, np.ones(FRAMES, np.uint8))
+        found = otf2.fold(files, tables, several, chosen)
+        read = type("Spans", (), otf2.decode(files, tables, metrics=False))
+    np.testing.assert_array_equal(read.start, spans.start)
+    expected = reference.fold(read, several, chosen)
+    same_fold(expected, {name: found[name] for name in expected})
+
+
+def _in_order(spans: Any) -> list[tuple[int, bool, int]]:
+    """Enters and leaves as a program would make them: a parent's around those of its children."""
+    below: dict[int, list[int]] = {}
+    for row, parent in enumerate(spans.parent.tolist()):
+        below.setdefault(parent, []).append(row)
+
+    def of(row: int) -> list[tuple[int, bool, int]]:
+        inside = [event for child in below.get(row, []) for event in of(child)]
+        return [(int(spans.start[row]), True, row), *inside, (int(spans.end[row]), False, row)]
+
+    return [event for row in below.get(-1, []) for event in of(row)]
 
 
 def test_the_twin_over_files_is_the_same(shared: Path) -> None:

@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -47,6 +46,8 @@ class OptionError(WattributeError, ValueError):
 
     @classmethod
     def unknown(cls, what: str, given: str, known: Iterable[str]) -> OptionError:
+        import difflib
+
         known = sorted(set(known))
         close = difflib.get_close_matches(given, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else f"known: {', '.join(known)}"

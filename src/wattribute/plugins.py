@@ -13,12 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from .entry_points import EntryPoint, entry_points
 from .errors import MissingExtraError, OptionError
 from .model import Device
 
 if TYPE_CHECKING:  # NumPy stays out of the process that reads meters
-    from importlib.metadata import EntryPoint
-
     from .model import Attribution, Recording
 
 
@@ -115,10 +114,8 @@ P = TypeVar("P")
 
 @cache
 def _declared(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
-    """Looked up once per search path: asking costs 60 ms where many packages are installed."""
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group=group)}
+    """Looked up once per search path."""
+    return entry_points(group, path)
 
 
 class Registry(Generic[P]):

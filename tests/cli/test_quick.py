@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute.cli import run
+from wattribute.cli.flags import for_typer
 from wattribute.cli.quick import quick
 
 LINES = [
@@ -46,7 +47,7 @@ def by_typer(arguments):
     def command(**given):
         called.append(given)
 
-    app.command(context_settings=run.CONTEXT)(command)
+    app.command(context_settings=run.CONTEXT)(for_typer(command))
     try:
         app(arguments, standalone_mode=False)
     except Exception:

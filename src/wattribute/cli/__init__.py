@@ -5,13 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from importlib import import_module
 from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-
-from ..errors import OptionError, WattributeError
+from ..errors import WattributeError
 
 # verb → its one-line help; the module of the same name holds a function ``command`` (and may have a class ``Command``)
 VERBS: dict[str, str] = {
@@ -36,34 +32,12 @@ VERBS: dict[str, str] = {
 }
 
 
-class _Verbs(TyperGroup):
-    """Loads a verb's module when the verb is used, so that ``--help`` stays quick."""
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .verbs import app
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(VERBS)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        width = formatter.width - 6 - max(map(len, VERBS))
-        rows = [(name, TyperCommand(name, help=text).get_short_help_str(width)) for name, text in VERBS.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in VERBS:
-            raise OptionError.unknown("verb", cmd_name, VERBS)
-        verb = typer.Typer(add_completion=False)
-        module = import_module(f".{cmd_name}", __name__)
-        context, kind = getattr(module, "CONTEXT", None), getattr(module, "Command", None)
-        verb.command(cmd_name, help=VERBS[cmd_name], cls=kind, context_settings=context)(module.command)
-        return typer.main.get_command(verb)
-
-
-app = typer.Typer(cls=_Verbs, no_args_is_help=True, add_completion=True, rich_markup_mode=None)
-
-
-@app.callback()
-def wattribute() -> None:
-    """Whose joules? Energy and carbon for ranks, GPUs, kernels, functions, call paths and runs."""
+    return app
 
 
 def main() -> None:
@@ -74,6 +48,8 @@ def main() -> None:
         try:
             if sys.argv[1:2] == ["run"]:
                 _run_quickly(sys.argv[2:])
+            from .verbs import app
+
             app()
         finally:
             sys.stdout.flush()  # here, where a full disk can still be told in a line
@@ -110,13 +86,10 @@ def _spare_bytecode() -> None:
 
 
 def _run_quickly(arguments: list[str]) -> None:
-    """``run`` without Typer's validation, which would keep its command waiting; returns where Typer should look."""
+    """``run`` without Typer, which would keep its command waiting; returns where Typer should look."""
     from . import run
     from .quick import quick
 
     given = quick(run.command, arguments)
     if given is not None:
-        try:
-            run.command(**given)
-        except typer.Exit as done:
-            sys.exit(done.exit_code)
+        run.command(**given)

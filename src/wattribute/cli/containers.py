@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Optional
 
-import typer
-
 from ..errors import OptionError
-from .options import with_flags
+from .flags import Option, with_flags
 
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
 _Text = Optional[str]  # noqa: UP045
@@ -16,18 +14,16 @@ _Texts = list[str]
 
 def _flags(
     image: Annotated[
-        _Text, typer.Option(metavar="IMAGE", help="Run in a container of this image; CMD replaces its own command.")
+        _Text, Option(metavar="IMAGE", help="Run in a container of this image; CMD replaces its own command.")
     ] = None,
-    gpus: Annotated[str, typer.Option(metavar="all|0,1", help="GPUs the container may use.")] = "",
-    volume: Annotated[_Texts, typer.Option(metavar="A:B", help="A of this machine as B in the container.")] = [],  # noqa: B006
-    env: Annotated[_Texts, typer.Option(metavar="K=V", help="A variable for the container; K alone: as here.")] = [],  # noqa: B006
-    network: Annotated[str, typer.Option(help="The container's network: none, host or a name.")] = "",
-    pull: Annotated[bool, typer.Option("--pull", help="Fetch the image from its registry first.")] = False,
-    logs: Annotated[bool, typer.Option(help="Show what the container says while it runs.")] = True,
-    keep: Annotated[bool, typer.Option("--keep", help="Do not remove the container.")] = False,
-    results: Annotated[
-        str, typer.Option(metavar="DIR", help="Copy this folder of the container into the recording.")
-    ] = "",
+    gpus: Annotated[str, Option(metavar="all|0,1", help="GPUs the container may use.")] = "",
+    volume: Annotated[_Texts, Option(metavar="A:B", help="A of this machine as B in the container.")] = [],  # noqa: B006
+    env: Annotated[_Texts, Option(metavar="K=V", help="A variable for the container; K alone: as here.")] = [],  # noqa: B006
+    network: Annotated[str, Option(help="The container's network: none, host or a name.")] = "",
+    pull: Annotated[bool, Option("--pull", help="Fetch the image from its registry first.")] = False,
+    logs: Annotated[bool, Option(help="Show what the container says while it runs.")] = True,
+    keep: Annotated[bool, Option("--keep", help="Do not remove the container.")] = False,
+    results: Annotated[str, Option(metavar="DIR", help="Copy this folder of the container into the recording.")] = "",
 ) -> None:
     """Only its signature counts."""
 

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import OptionError
 from ..outputs.doctor import WATCH_S, examine_machine
-from .options import words
+from .flags import words
 
 
 def command(

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
-import typer
-
 from ..errors import OptionError, OutputError
-from .options import with_flags
+from .flags import Option, with_flags
 
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
 _Folder = Optional[Path]  # noqa: UP045
@@ -24,10 +22,10 @@ _NUMBERS = itertools.count(1)
 
 def _flags(
     label: Annotated[
-        list[str], typer.Option(metavar="KEY=VALUE", help="What this run is, for `summary` and `plot`; repeatable.")
+        list[str], Option(metavar="KEY=VALUE", help="What this run is, for `summary` and `plot`; repeatable.")
     ] = [],  # noqa: B006
     experiment: Annotated[
-        _Folder, typer.Option(metavar="DIR", help="Add the recording to this folder of runs, under a new name.")
+        _Folder, Option(metavar="DIR", help="Add the recording to this folder of runs, under a new name.")
     ] = None,
 ) -> None:
     """Only its signature counts."""

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import OptionError
-from .options import words
+from .flags import words
 from .pushing import with_push
 
 if TYPE_CHECKING:

@@ -6,20 +6,16 @@ gets them as the keyword arguments of ``wattribute.attribute``::
     @with_selection
     def command(path: Annotated[Path, typer.Argument()], selection: dict[str, Any]) -> None:
         attribution = attribute(path, by=("device", "frame"), **selection)
-
-``with_flags`` makes such a decorator of any group of flags.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable
 from typing import Annotated, Any, Optional
 
 import typer
 
-from .hints import hints
+from .flags import with_flags
 from .reading import ExcludeFrame, Frame, MetricKinds, Process, Threads
 
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
@@ -91,35 +87,6 @@ def _flags(
 _RENAMED = {"map": "maps", "metric_kind": "metric_kinds"}
 
 
-def with_flags(
-    parameter: str, flags: Callable[..., None], made: Callable[..., Any]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator that replaces a verb's ``parameter`` by the flags in a signature; the verb gets ``made(**flags)``."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own, theirs = inspect.signature(command), inspect.signature(flags)
-        found = hints(flags) | hints(command)
-        found.pop(parameter)
-        parameters = [p for name, p in own.parameters.items() if name != parameter]
-        required = [p for p in parameters if p.default is inspect.Parameter.empty]
-        optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
-        merged = [*required, *optional, *(p for name, p in theirs.parameters.items() if name not in own.parameters)]
-
-        @functools.wraps(command)
-        def wrapper(**given: Any) -> None:
-            chosen = {name: given.pop(name) for name in theirs.parameters if name not in own.parameters}
-            command(**given, **{parameter: made(**chosen)})
-
-        wrapper.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[p.replace(annotation=found[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in merged]
-        )
-        wrapper.__annotations__ = found
-        del wrapper.__wrapped__
-        return wrapper
-
-    return decorate
-
-
 def selection(**flags: Any) -> dict[str, Any]:
     """Keyword arguments of ``attribute``: what was left at its default is left out."""
     defaults = {name: parameter.default for name, parameter in inspect.signature(_flags).parameters.items()}
@@ -128,11 +95,6 @@ def selection(**flags: Any) -> dict[str, Any]:
         for name, value in flags.items()
         if value is not None and value != defaults[name] and value != []
     }
-
-
-def words(given: list[str]) -> list[str]:
-    """The words of a flag that may be repeated, or hold several with commas between."""
-    return [word for text in given for word in text.split(",") if word]
 
 
 with_selection = with_flags("selection", _flags, selection)

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 from ..views.charts import KINDS
-from .options import with_selection, words
+from .flags import words
+from .options import with_selection
 
 _KINDS = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 
 from ..errors import OptionError, OutputError, WattributeError
 from ..recorders.stacks import INTERVAL_S, Profiling
-from .options import words
+from .flags import words
 
 if TYPE_CHECKING:
     from ..model import Recording

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any, Optional
 
-import typer
-
-from .options import with_flags
+from .flags import Option, with_flags
 
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
 _Text = Optional[str]  # noqa: UP045
@@ -16,17 +14,17 @@ _Text = Optional[str]  # noqa: UP045
 def _flags(
     push: Annotated[
         list[str],
-        typer.Option(
+        Option(
             metavar="URL",
             help="Send readings while it runs, repeatable: victoria+http://HOST, influx+http://HOST/DB, "
             "influx2+https://HOST/ORG/BUCKET or otlp+http://HOST.",
         ),
     ] = [],  # noqa: B006
     secrets: Annotated[
-        _Text, typer.Option(metavar="FILE", help="Users, passwords, tokens of --push by server; only you may read it.")
+        _Text, Option(metavar="FILE", help="Users, passwords, tokens of --push by server; only you may read it.")
     ] = None,
     serve: Annotated[
-        _Text, typer.Option(metavar="[ADDR]:9401", help="Let Prometheus scrape /metrics there while it runs.")
+        _Text, Option(metavar="[ADDR]:9401", help="Let Prometheus scrape /metrics there while it runs.")
     ] = None,
 ) -> None:
     """Only its signature counts."""

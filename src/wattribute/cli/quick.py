@@ -1,6 +1,6 @@
 """A verb's plain command line without Typer's machinery, which takes longer to load than a short command to run.
 
-``quick`` reads the same annotated signature that Typer reads. It understands options with plain values and nothing
+``quick`` reads the signature that Typer gets, too (``flags``). It understands options with plain values and nothing
 else: for help, completion, mistakes and anything unusual it gives None, and Typer takes over. Used for ``run``, whose
 command waits until this is done.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .flags import Argument
 from .hints import hints
 
 _PLAIN: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, Path: Path}
@@ -59,15 +60,14 @@ def _declared(command: Callable[..., None]) -> tuple[dict[str, tuple[str, Any, b
     rest_name = ""
     for name, parameter in inspect.signature(command).parameters.items():
         kind, info = typing.get_args(found[name])
-        if type(info).__name__ == "ArgumentInfo":
+        if isinstance(info, Argument):
             rest_name = name
             continue
         defaults[name] = parameter.default
-        if info.min is not None or info.max is not None:  # a range is Typer's to check
+        if "min" in info.more or "max" in info.more:  # a range is Typer's to check
             continue
         inner = [part for part in typing.get_args(kind) if part is not type(None)]
         many = typing.get_origin(kind) is list
-        declared = (info.default, *(info.param_decls or ())) if isinstance(info.default, str) else info.param_decls
-        for flag in declared or (f"--{name.replace('_', '-')}",):
+        for flag in info.declared or (f"--{name.replace('_', '-')}",):
             options[flag] = name, inner[0] if inner else kind, many
     return options, rest_name, defaults

@@ -6,10 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
-import typer
-
 from ..errors import WattributeError
-from .options import with_flags
+from .flags import Option, with_flags
 
 if TYPE_CHECKING:
     from ..outputs.run import Run
@@ -50,13 +48,13 @@ class Wanted:
 def _flags(
     score: Annotated[
         Optional[str],  # noqa: UP045  # Typer reads these types at run time, on Python 3.10 too
-        typer.Option(metavar="FILE:KEY", help="The program's own score, from a JSON, YAML or CSV file it writes."),
+        Option(metavar="FILE:KEY", help="The program's own score, from a JSON, YAML or CSV file it writes."),
     ] = None,
     plot: Annotated[
         Optional[bool],  # noqa: UP045
-        typer.Option("--plot/--no-plot", help="A picture in the recording; default: for containers."),
+        Option("--plot/--no-plot", help="A picture in the recording; default: for containers."),
     ] = None,
-    live_plot: Annotated[bool, typer.Option("--live-plot", help="Draw it anew while the run goes on.")] = False,
+    live_plot: Annotated[bool, Option("--live-plot", help="Draw it anew while the run goes on.")] = False,
 ) -> None:
     """Only its signature counts."""
 

@@ -9,14 +9,12 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from ..errors import OptionError
 from ..outputs.run import Run, numbered, run
 from ..recorders.stacks import Profiling
 from .containers import with_container
+from .flags import Argument, Option, words
 from .labels import Series, with_experiment
-from .options import words
 from .pushing import with_push
 from .results import with_results
 
@@ -32,32 +30,28 @@ def command(
     wanted: Any,
     series: Series,
     followers: Any,
-    argv: Annotated[list[str], typer.Argument(metavar="CMD...", help="The command and its arguments.")] = [],  # noqa: B006
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A new folder X.watt for the recording.")
-    ] = None,
-    interval: Annotated[
-        float | None, typer.Option(help="Seconds between readings; default: as sensors update.")
-    ] = None,
-    meters: Annotated[list[str], typer.Option(help="name or name:root, repeatable; default: all that work.")] = [],  # noqa: B006
-    zone: Annotated[str | None, typer.Option(help="Where the electricity comes from; see: wattribute zones.")] = None,
-    intensity: Annotated[str | None, typer.Option(help="g CO2e per kWh, a table, or a live source.")] = None,
-    scope: Annotated[str, typer.Option(help="machine: all of it; process: the command's share.")] = "machine",
-    repeat: Annotated[int, typer.Option(help="Run it so many times: mean and confidence interval.")] = 1,
-    cooldown: Annotated[float, typer.Option(help="Seconds of rest between repeats.")] = 0.0,
+    argv: Annotated[list[str], Argument(metavar="CMD...", help="The command and its arguments.")] = [],  # noqa: B006
+    output: Annotated[Path | None, Option("--output", "-o", help="A new folder X.watt for the recording.")] = None,
+    interval: Annotated[float | None, Option(help="Seconds between readings; default: as sensors update.")] = None,
+    meters: Annotated[list[str], Option(help="name or name:root, repeatable; default: all that work.")] = [],  # noqa: B006
+    zone: Annotated[str | None, Option(help="Where the electricity comes from; see: wattribute zones.")] = None,
+    intensity: Annotated[str | None, Option(help="g CO2e per kWh, a table, or a live source.")] = None,
+    scope: Annotated[str, Option(help="machine: all of it; process: the command's share.")] = "machine",
+    repeat: Annotated[int, Option(help="Run it so many times: mean and confidence interval.")] = 1,
+    cooldown: Annotated[float, Option(help="Seconds of rest between repeats.")] = 0.0,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Two commands in turns, CMD --- CMD: what differs, and how sure.")
+        bool, Option("--compare", help="Two commands in turns, CMD --- CMD: what differs, and how sure.")
     ] = False,
-    warm_ups: Annotated[int, typer.Option(min=0, help="Unrecorded runs of each before --compare.")] = 1,
+    warm_ups: Annotated[int, Option(min=0, help="Unrecorded runs of each before --compare.")] = 1,
     fail_above: Annotated[
-        str | None, typer.Option(metavar="5%", help="With --compare: exit with 3 if the second surely uses more.")
+        str | None, Option(metavar="5%", help="With --compare: exit with 3 if the second surely uses more.")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="MODE", help="Also the functions of Python programs: sample, trace, cprofile.")
+        str | None, Option(metavar="MODE", help="Also the functions of Python programs: sample, trace, cprofile.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary.")] = False,
-    no_live: Annotated[bool, typer.Option("--no-live", help="No live table on a terminal.")] = False,
-    format: Annotated[str, typer.Option(help="table or json, printed last on stderr.")] = "table",
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print no summary.")] = False,
+    no_live: Annotated[bool, Option("--no-live", help="No live table on a terminal.")] = False,
+    format: Annotated[str, Option(help="table or json, printed last on stderr.")] = "table",
 ) -> None:
     if format not in ("table", "json"):
         raise OptionError.unknown("format", format, ["table", "json"])
@@ -75,7 +69,7 @@ def command(
         if container is not None or wanted.score is not None:
             raise OptionError("--compare is for commands: run containers with --repeat, then use wattribute compare")
         turns = {"repeat": repeat if repeat > 1 else None, "warm_ups": warm_ups, "rest_s": cooldown or None}
-        raise typer.Exit(_compared(argv, output, fail_above, quiet, format, options | turns))
+        raise SystemExit(_compared(argv, output, fail_above, quiet, format, options | turns))
     if fail_above is not None:
         raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
     options |= {"container": container, "score": wanted.score, "metadata": series.metadata, "followers": followers}
@@ -94,7 +88,7 @@ def command(
             break
     with contextlib.suppress(OSError, SystemExit):  # nobody reads stderr (Rich exits then); the exit code counts
         _report(done, quiet, format)
-    raise typer.Exit(next((r.exit_code for r in done if r.exit_code), 0))
+    raise SystemExit(next((r.exit_code for r in done if r.exit_code), 0))
 
 
 def _compared(

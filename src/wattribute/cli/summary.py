@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Optional
 
 import typer
 
-from .options import words
+from .flags import words
 
 # Typer reads these types at run time, on Python 3.10 too, and wants Optional
 MaybeText = Optional[str]  # noqa: UP045

@@ -9,7 +9,6 @@ something: idle power over its time. ``root`` is a /proc.
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -136,7 +135,12 @@ def _generation(proc: Path) -> str:
 
 
 def _name(proc: Path) -> str:
-    return _fields(proc).get("model name", "") or platform.processor() or platform.machine()
+    told = _fields(proc).get("model name", "")
+    if not told:
+        import platform
+
+        told = platform.processor() or platform.machine()
+    return told
 
 
 def _memory_gb(proc: Path) -> float:

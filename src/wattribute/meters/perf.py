@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import struct
 from dataclasses import dataclass
 from fractions import Fraction
@@ -71,9 +70,9 @@ class Counter:
     """An open event, a source of ``sources``; raises OSError (EACCES, ENOENT, EINVAL …) when the kernel refuses it."""
 
     def __init__(self, event: Event) -> None:
-        number = _SYSCALLS.get(platform.machine())
+        number = _SYSCALLS.get(os.uname().machine)
         if number is None:
-            raise OSError(38, f"perf_event_open is not known on {platform.machine()}")
+            raise OSError(38, f"perf_event_open is not known on {os.uname().machine}")
         attributes = _ATTRIBUTES.pack(event.kind, _ATTRIBUTES.size, event.config, 0, 0, 0, 0, 0, 0, 0)
         library = ctypes.CDLL(None, use_errno=True)
         self.file = library.syscall(number, attributes, -1, event.cpu, -1, _CLOSE_ON_EXEC)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..model import Device
 from ..plugins import Availability, Channel
+
+if TYPE_CHECKING:
+    import subprocess
 
 PERIOD_S = 0.2
 _FIX = "sudo visudo -f /etc/sudoers.d/powermetrics   # add: %staff ALL=(root) NOPASSWD: /usr/bin/powermetrics"
@@ -146,6 +147,9 @@ class Powermetrics:
             return Availability(True)
         if self._program is None and sys.platform != "darwin":
             return Availability(False, "powermetrics is a program of macOS")
+        import shutil
+        import subprocess
+
         command = [self._program or shutil.which("powermetrics") or "/usr/bin/powermetrics"]
         command += ["--samplers", "cpu_power,gpu_power", "-i", str(int(PERIOD_S * 1000)), "-f", "plist"]
         if self._program is None and os.geteuid() != 0:
@@ -209,6 +213,6 @@ class Powermetrics:
     def close(self) -> None:
         if self._running is not None:
             if self._running.poll() is None:
-                self._running.terminate()
+                self._running.kill()  # what is blocked in the sampler, as SIGTERM is, is blocked in it
             self._running.communicate()
             self._running = None

@@ -312,15 +312,24 @@ class Pipes:
             os.write(1, json.dumps(message).encode() + b"\n")
 
 
-def main(order: dict[str, Any]) -> None:
-    """What the process does: ``order`` names the folder, the meters, and what to note beside them."""
+def main(opens_all: bool) -> None:
+    """What the process does; its order names the folder, the meters, and what to note beside them.
+
+    With ``opens_all`` it opens every meter there is before the order comes.
+    """
     from ..errors import WattributeError
     from ..meters import choose
 
     gc.disable()  # nothing here makes cycles, and a collection in the wrong moment delays a reading
-    control = Pipes()
+    chosen = choose(()) if opens_all else None
+    told = sys.stdin.buffer.readline()
+    if not told:
+        return  # our master ended without one
+    order, control = json.loads(told), Pipes()
     try:
-        meters, refused = choose(order["meters"]) if order["meters"] is not None else ([], [])
+        if order["meters"] != [] or chosen is None:
+            chosen = choose(order["meters"]) if order["meters"] is not None else ([], [])
+        meters, refused = chosen
         journal = Journal(Path(order["folder"]) / NAME if order["folder"] else None)
     except (WattributeError, OSError) as error:
         control.tell({"error": str(error)})

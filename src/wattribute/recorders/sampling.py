@@ -16,30 +16,21 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MeterError, OutputError, check_name
+from .boot import Process, process
 from .journal import EVENT, NAME, record
 
 if TYPE_CHECKING:
     from ..model import Recording
 
 REGIONS = "regions"
+CLOSE_S = 1.0
 READY_S = 10.0  # a driver may take seconds to wake; one that hangs must not keep the child for ever
-_BOOT = """
-import json, resource, sys
-# where files may not grow Python would leave modules behind that are compiled to the half, for ever
-sys.dont_write_bytecode = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
-order = json.loads(sys.stdin.buffer.readline())
-sys.path[:] = order.pop("path")
-from wattribute.recorders.sampler import main
-main(order)
-"""
 
 Observer = Callable[[dict[str, Any]], None]
 
@@ -89,9 +80,8 @@ class Sampling:
             "live_s": live_s if observers else None,
             "about": _text(about or {}),
             "shares": shares,
-            "path": [str(Path(__file__).parents[2]), *(entry for entry in sys.path if entry)],
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._ready = threading.Event()
         self._listener: threading.Thread | None = None
         self._said: dict[str, Any] = {}
@@ -113,12 +103,7 @@ class Sampling:
 
     def start(self) -> None:
         """Start the process and wait until it has a first reading of everything; raises MeterError."""
-        # -I -S: no user site, no .pth files; the path is handed over. A session of its own: Ctrl-C is not for it.
-        command = [sys.executable, "-I", "-S", "-c", _BOOT]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        assert self._process.stdin is not None
+        self._process = process()
         with contextlib.suppress(BrokenPipeError):  # it ended at once: that is told below
             # no argument, of which the kernel takes 128 kB: the command in it may be longer
             self._process.stdin.write(json.dumps(self._order).encode() + b"\n")
@@ -137,7 +122,6 @@ class Sampling:
 
     def _listen(self) -> None:
         assert self._process is not None
-        assert self._process.stdout is not None
         for line in self._process.stdout:
             message = json.loads(line)
             if "live" in message:
@@ -157,7 +141,6 @@ class Sampling:
     def tell(self, event: dict[str, Any]) -> None:
         """Note an event in the journal; times are monotonic ns. A sampler that died is found by ``stop``."""
         assert self._process is not None
-        assert self._process.stdin is not None
         self._told.append(event)
         try:
             self._process.stdin.write(json.dumps(event).encode() + b"\n")
@@ -212,15 +195,6 @@ class Sampling:
             (self.folder / REGIONS).rmdir()
 
     def _close(self) -> None:
-        if self._process is None:
-            return
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
-        try:
-            self._process.wait(1)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        if self._process is not None:
+            self._process.close(CLOSE_S)
+            self._process = None

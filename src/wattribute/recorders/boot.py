@@ -1,0 +1,114 @@
+"""Start the sampler's process, before the near end (``sampling``) has imported what it needs: they do so side by side.
+
+``early`` is the first thing that ``wattribute run`` does; the first ``Sampling`` then takes that process over and gives
+it its order. A process that never gets one ends as soon as we do. Next to no imports here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # typing is one of those that take long
+if TYPE_CHECKING:
+    from typing import IO
+
+_BOOT = """
+import os, resource, sys
+os.setsid()  # Ctrl-C is not for it
+os.closerange(3, 1024)
+# where files may not grow Python would leave modules behind that are compiled to the half, for ever
+sys.dont_write_bytecode = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+opens, *sys.path[:] = sys.argv[1:]
+from wattribute.recorders.sampler import main
+main(opens == "all")
+"""
+_LOWEST = 3  # of files: those below are streams, or closed, which a command is to find as they were
+
+
+class Process:
+    """A sampler that was started, and the line to it."""
+
+    def __init__(self, opens_all: bool = False) -> None:
+        """``opens_all``: it may open every meter at once, because none will be named."""
+        import signal
+
+        theirs, ours = _pipe()
+        heard, said = _pipe()
+        # -I -S: no user site, no .pth files; the path is handed over
+        path = [os.path.dirname(os.path.dirname(os.path.dirname(__file__))), *(entry for entry in sys.path if entry)]
+        self.pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", "-c", _BOOT, "all" if opens_all else "", *path],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, theirs, 0),
+                (os.POSIX_SPAWN_DUP2, said, 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            ],
+            # what is sent to all is for the command: the sampler ends after it, when its line is closed
+            setsigmask=[
+                signal.SIGINT,
+                signal.SIGQUIT,
+                signal.SIGTSTP,
+                signal.SIGTERM,
+                signal.SIGHUP,
+                signal.SIGUSR1,
+                signal.SIGUSR2,
+                signal.SIGALRM,
+            ],
+        )
+        os.close(theirs)
+        os.close(said)
+        self.stdin: IO[bytes] = os.fdopen(ours, "wb")
+        self.stdout: IO[bytes] = os.fdopen(heard, "rb")
+
+    def close(self, patience_s: float) -> None:
+        """Close the line and wait for its end; one that does not come is made to."""
+        import time
+        from contextlib import suppress
+
+        for pipe in (self.stdin, self.stdout):
+            with suppress(BrokenPipeError):
+                pipe.close()
+        limit = time.monotonic() + patience_s
+        with suppress(ChildProcessError):  # somebody else waited for it: a program that reaps all its children
+            while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+                if time.monotonic() > limit:
+                    os.kill(self.pid, 9)
+                    os.waitpid(self.pid, 0)
+                    return
+                time.sleep(0.001)
+
+
+def _pipe() -> tuple[int, int]:
+    """(reading end, writing end), neither in the place of a stream that is closed."""
+    ends = os.pipe()
+    if min(ends) >= _LOWEST:
+        return ends
+    import fcntl
+
+    reading, writing = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, _LOWEST) for end in ends)
+    for end in ends:
+        os.close(end)
+    return reading, writing
+
+
+_waiting: list[Process] = []
+
+
+def early(arguments: list[str]) -> None:
+    """Start a sampler for the run that these arguments of the command line will turn out to mean."""
+    from contextlib import suppress
+
+    from .launchers import RANK
+
+    named = any(argument.split("=")[0] == "--meters" for argument in arguments)
+    is_rank = any(name in os.environ for name in RANK)  # of a node's ranks one reads its meters
+    with suppress(OSError):  # told when it is needed
+        _waiting.append(Process(opens_all=not named and not is_rank))
+
+
+def process() -> Process:
+    """A sampler's process that waits for its order."""
+    return _waiting.pop() if _waiting else Process()

@@ -14,10 +14,15 @@ def call(*arguments, **how):
     return subprocess.run([*WATTRIBUTE, *arguments], **how)
 
 
-def test_a_terminal_that_knows_only_ascii_is_shown_question_marks():
-    done = call("zones", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+def test_a_terminal_that_knows_only_ascii_is_shown_what_it_can_show(tmp_path):
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = call("zones", env=ascii_only)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "live  ?" in done.stdout  # a dash that is not ASCII: a live zone has no year
+    assert "live  -" in done.stdout  # a dash that is not ASCII: a live zone has no year
+    done = call("run", "-o", tmp_path / "x.watt", "--", "true", env=ascii_only)
+    assert "J +- " in done.stderr
+    done = call("info", tmp_path / "日本.watt", env=ascii_only)
+    assert "??.watt" in done.stderr  # no other letter for these
 
 
 @pytest.mark.parametrize("format", ["table", "json"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
@@ -68,13 +69,24 @@ def main() -> None:
         sys.exit(1)
 
 
+# what a terminal that knows only ASCII shows instead
+_SPELLED = {"µ": "u", "±": "+-", "…": "...", "–": "-", "−": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">="}
+
+
+def _spelled(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    letters = error.object[error.start : error.end]
+    return "".join(_SPELLED.get(letter, "?") for letter in letters), error.end
+
+
 def _prepare_streams() -> None:
-    """Closed streams lead nowhere instead of being None, and a terminal that lacks a letter shows a ``?``."""
+    """Closed streams lead nowhere instead of being None, and a terminal that lacks a letter shows something else."""
+    codecs.register_error("spelled", _spelled)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the command still gets it closed: Python's files are not inherited
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         with contextlib.suppress(AttributeError):  # not a text file of Python's own: somebody's replacement
-            getattr(sys, name).reconfigure(errors="replace")
+            getattr(sys, name).reconfigure(errors="spelled")
 
 
 def _spare_bytecode() -> None:

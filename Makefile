@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# tests wait half of their time: two files at once
+PAIR   := -n 2 --dist loadfile --no-loadscope-reorder
+
 .PHONY: demo test check system bench fuzz docs clean setup
 
 setup: $(STAMP)
@@ -23,7 +26,7 @@ docs: $(STAMP)
 	$(BIN)/python tools/make_dashboards.py
 
 test: $(if $(filter true,$(CI)),system) check
-	$(BIN)/python -m pytest -m "not realtime" --reruns 2  # programs are run for real: a busy machine may stall one
+	$(BIN)/python -m pytest -m "not realtime" --reruns 2 $(PAIR)  # programs are run for real: a busy machine may stall one
 	$(BIN)/python -m pytest -m realtime --reruns 4  # real seconds on a busy machine: once in five has to be right
 
 check: $(STAMP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,16 @@ class Recording:
 
     def node_host(self, node: int) -> str:
         """The name of the host a system node is, or belongs to: the nearest one with shared memory, else the root."""
+        if node not in self._node_hosts:
+            self._node_hosts[node] = self._walk_to_host(node)
+        return self._node_hosts[node]
+
+    @cached_property
+    def _node_hosts(self) -> dict[int, str]:
+        """Hosts by node as far as anybody asked: thousands of locations ask for the same."""
+        return {}
+
+    def _walk_to_host(self, node: int) -> str:
         at = root = node
         while at >= 0:
             domains = self.nodes.properties[at].get("domain", "").split(",")

@@ -147,15 +147,15 @@ def signals_of(
     columns, ends = read.columns, read.ends
     begins = np.zeros_like(ends)
     begins[1:] = ends[:-1]
-    single = _single(columns, begins, ends).tolist()
-    ids, types, times, bits = (columns[f"metric_{name}"] for name in ("id", "type", "time", "bits"))
-    for row, begin, end, alike in zip(rows, begins.tolist(), ends.tolist(), single, strict=True):
+    times, bits = columns["metric_time"], columns["metric_bits"]
+    for row, begin, end, (single, i, kind) in zip(
+        rows, begins.tolist(), ends.tolist(), _single(columns, begins, ends), strict=True
+    ):
         (events, members), (events_end, members_end) = begin, end
-        if alike:  # as a rule
-            i, view = int(ids[events]), _VIEWS[int(types[members])]
+        if single and kind in _VIEWS:  # as a rule, and without a copy
             metric = metrics.by_id.get(i, _UNDEFINED)
             member = metric.members[0] if metric.members else _unnamed(i, 0)
-            values = bits[members:members_end].view(view)
+            values = bits[members:members_end].view(_VIEWS[kind])
             host = _host(metric, recording, model, row)
             yield [_signal(member, metric, host, row, times[events:events_end], values)]
         else:
@@ -164,13 +164,15 @@ def signals_of(
             yield list(_signals(metrics, recording, model, row, own))
 
 
-def _single(columns: dict[str, Any], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> Any:
-    """Which locations recorded one metric of one member whose values are of one type, which needs no copies."""
+def _single(
+    columns: dict[str, Any], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> Iterator[tuple[bool, int, int]]:
+    """Whether a location recorded one metric of one member whose values are of one type; that metric and that type."""
     least_id, greatest_id = _extremes(columns["metric_id"], begins[:, 0], ends[:, 0])
     least_n, greatest_n = _extremes(columns["metric_n"], begins[:, 0], ends[:, 0])
     least_type, greatest_type = _extremes(columns["metric_type"], begins[:, 1], ends[:, 1])
-    one = (least_id == greatest_id) & (least_n == 1) & (greatest_n == 1) & (least_type == greatest_type)
-    return one & np.isin(least_type, list(_VIEWS))
+    single = (least_id == greatest_id) & (least_n == 1) & (greatest_n == 1) & (least_type == greatest_type)
+    return zip(single.tolist(), least_id.tolist(), least_type.tolist(), strict=True)
 
 
 def _extremes(values: npt.NDArray[Any], begins: Any, ends: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -9,10 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    LONGEST_NAME = 32, /* an id of 64 bits and a suffix */
-    EVERYBODY = S_IRUSR | S_IRGRP | S_IROTH
-};
+enum { LONGEST_NAME = 32 }; /* an id of 64 bits and a suffix */
 
 int each_open(struct each *each, const struct wat_many *many)
 {
@@ -53,10 +50,8 @@ int wat_find_many(const struct wat_many *many, uint8_t *found)
     for (int64_t i = 0; i < many->count; i++) {
         struct stat about;
         const char *name = each_at(&each, i)->evt + each.stem;
-        if (folder < 0 || fstatat(folder, name, &about, 0) || !S_ISREG(about.st_mode) || !about.st_size)
-            found[i] = 0;
-        else /* what everybody may read needs no question */
-            found[i] = (about.st_mode & EVERYBODY) == EVERYBODY || !faccessat(folder, name, R_OK, 0);
+        found[i] = folder >= 0 && !fstatat(folder, name, &about, 0) && S_ISREG(about.st_mode) && about.st_size
+                   && !faccessat(folder, name, R_OK, 0);
     }
     if (folder >= 0)
         close(folder);

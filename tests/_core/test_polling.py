@@ -18,6 +18,7 @@ from wattribute.meters.model import Model
 from wattribute.meters.nvml import Nvml
 from wattribute.meters.rapl import Rapl
 from wattribute.meters.sources import Sources
+from wattribute.recorders.journal import Journal
 from wattribute.recorders.plans import Plan
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no compiled core here")
@@ -235,3 +236,16 @@ def test_it_comes_back_when_its_room_is_full(tmp_path, pipe):
 def test_the_twin_on_request(monkeypatch, tmp_path):
     monkeypatch.setenv("WATTRIBUTE_CORE", "reference")
     assert polling([Offered(tmp_path / "m").sources]) is None
+
+
+def test_the_journal_gets_the_same_bytes(tmp_path, nvml):
+    _, meter = nvml([Wave(300)])
+    core = polling([meter.sources])
+    books = [Journal(tmp_path / name) for name in ("raw", "pairs")]
+    for row in (core.read(0), core.read(0)):  # the second has no readings where pauses are not over
+        for book, readings in zip(books, (row, list(row)), strict=True):
+            book.about({}, [meter.channels()])
+            book.readings(0, readings)
+    assert books[0].unwritten() == books[1].unwritten()
+    for book in books:
+        book.close()

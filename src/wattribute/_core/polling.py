@@ -17,7 +17,24 @@ CALL, CALL_WITH, SAME, WORDS, EVENT = range(5)  # as enum wat_kind
 NO_READING = -(2**63)
 ROUNDS = 100  # that are held for Python: two seconds at 50 Hz
 
-Row = Sequence[tuple[int, Any]]
+
+class Row(Sequence[tuple[int, Any]]):
+    """(time, number) per slot, (0, None) where there is no reading; ``raw`` as C wrote it: a journal needs no more.
+
+    Most of it is never looked at: a list of pairs would cost more than the readings did.
+    """
+
+    __slots__ = ("_numbers", "raw")
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw, self._numbers = raw, memoryview(raw).cast("q")
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 2
+
+    def __getitem__(self, slot: Any) -> Any:
+        at = self._numbers[2 * slot]
+        return (0, None) if at == NO_READING else (at, self._numbers[2 * slot + 1])
 
 
 class Source(ctypes.Structure):
@@ -89,11 +106,7 @@ class Polling:
             at += 2 + 2 * slots
 
     def _row(self, at: int, slots: int) -> Row:
-        numbers = self._numbers[at : at + 2 * slots].tolist()
-        return [
-            (0, None) if taken == NO_READING else (taken, value)
-            for taken, value in zip(numbers[::2], numbers[1::2], strict=True)
-        ]
+        return Row(self._numbers[at : at + 2 * slots].tobytes())
 
 
 def polling(meters: Sequence[Any]) -> Polling | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ class Journal:
         self._file = -1 if path is None else os.open(path, _NEW_FILE, 0o644)
         self._pending = bytearray() if path is None else bytearray(MAGIC)
         self._formats: list[struct.Struct] = []
+        self._whole: list[bool] = []  # per meter: all its numbers are
         self.failure = ""  # why the last flush did not write everything
 
     def about(self, content: dict[str, Any], channels: Sequence[Sequence[Channel]]) -> None:
@@ -60,9 +62,13 @@ class Journal:
         self._formats = [
             struct.Struct("<H" + "".join("qq" if c.whole else "qd" for c in offered)) for offered in channels
         ]
+        self._whole = [sys.byteorder == "little" and all(c.whole for c in offered) for offered in channels]
         self._append(ABOUT, json.dumps(content).encode())
 
     def readings(self, meter: int, readings: Sequence[tuple[int, int | float | None]]) -> None:
+        raw: bytes | None = getattr(readings, "raw", None)  # of ``_core.polling``: the very bytes
+        if raw is not None and self._whole[meter]:
+            return self._append(READINGS, _NUMBER.pack(meter) + raw)
         told = [_NONE if reading[1] is None else reading for reading in readings]
         try:
             payload = self._formats[meter].pack(meter, *chain.from_iterable(told))

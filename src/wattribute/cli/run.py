@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from ..errors import OptionError
 from ..outputs.run import Run, numbered, run
-from ..recorders.stacks import Profiling
 from .containers import with_container
 from .flags import Argument, Option, words
 from .labels import Series, with_experiment
@@ -73,7 +72,7 @@ def command(
     if fail_above is not None:
         raise OptionError("--fail-above needs --compare and two commands: run --compare -- cmdA --- cmdB")
     options |= {"container": container, "score": wanted.score, "metadata": series.metadata, "followers": followers}
-    options["profiling"] = Profiling(profile).checked() if profile else None
+    options["profiling"] = _profiling(profile) if profile else None
     done: list[Run] = []
     for number in range(1, repeat + 1) or [1]:
         target = series.place(numbered(output, number, repeat))
@@ -119,6 +118,12 @@ def _compared(
         console.print(comparison_table(done.comparison), f"saved: {done.folder}", sep="\n")
     too_much = limit is not None and done.comparison.exceeds(limit)
     return done.exit_code or (TOO_MUCH if too_much else 0)
+
+
+def _profiling(mode: str) -> Any:
+    from ..recorders.stacks import Profiling
+
+    return Profiling(mode).checked()
 
 
 def _observers(stack: contextlib.ExitStack, wanted: bool) -> tuple[Any, ...]:

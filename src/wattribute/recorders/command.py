@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from ..meters.files import busy_core_s
-from . import stacks
 from .sampling import REGIONS, Observer, Sampling, new_folder
 
 if TYPE_CHECKING:
@@ -218,6 +216,9 @@ def record(
     about |= {"profile": profiling.as_dict()} if profiling is not None else {}
     sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(scope, child))
     try:
+        sampling.begin()
+        from ..meters.files import busy_core_s  # imported while the sampler looks for its counters' updates
+
         sampling.start()
     except BaseException:
         sampling.clean()
@@ -226,6 +227,8 @@ def record(
     parts = str((folder / REGIONS).absolute())
     environment = {**os.environ, "WATTRIBUTE_REGIONS": parts}
     if profiling is not None:
+        from . import stacks
+
         environment = stacks.environment(profiling, parts, environment)
     busy_s = busy_core_s()
     run = run_child if child is None else child
@@ -268,18 +271,16 @@ def _shares(scope: str, child: Child | None) -> str:
 
 def surroundings() -> dict[str, Any]:
     """Where and by what a run was made. Values of variables stay out, except those that say what a run was given."""
-    import platform
-    import socket
-
     told = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "OMP_NUM_THREADS", "SLURM_JOB_ID")
+    system = os.uname()  # not ``platform``, which takes as long to import as a short command to run
     return {
-        "host": socket.gethostname(),
+        "host": system.nodename,
         "cwd": _cwd(),
         "environment": {name: os.environ[name] for name in told if name in os.environ},
         "versions": {
-            "python": platform.python_version(),
-            "kernel": f"{platform.system()} {platform.release()}",
-            "machine": platform.machine(),
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "kernel": f"{system.sysname} {system.release}",
+            "machine": system.machine,
         },
     }
 

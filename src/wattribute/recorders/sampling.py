@@ -101,8 +101,8 @@ class Sampling:
         """Whether the sampler still talks to us."""
         return self._listener is not None and self._listener.is_alive()
 
-    def start(self) -> None:
-        """Start the process and wait until it has a first reading of everything; raises MeterError."""
+    def begin(self) -> None:
+        """Start the process, and let it find the first reading of everything; ``start`` waits for it."""
         self._process = process()
         with contextlib.suppress(BrokenPipeError):  # it ended at once: that is told below
             # no argument, of which the kernel takes 128 kB: the command in it may be longer
@@ -112,6 +112,11 @@ class Sampling:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for the main thread
         self._listener.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def start(self) -> None:
+        """Start the process, unless it has begun, and wait until it is ready; raises MeterError."""
+        if self._process is None:
+            self.begin()
         self._ready.wait(READY_S)
         if "error" in self._said:
             self._close()

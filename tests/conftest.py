@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -37,6 +38,14 @@ def skip_or_fail(message: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(message)
     pytest.skip(message)
+
+
+@pytest.fixture
+def everybodys():
+    """A folder that other users may enter; not one of pytest's, which every session beside ours closes to them."""
+    with tempfile.TemporaryDirectory(prefix="wattribute-test-") as place:
+        Path(place).chmod(0o755)
+        yield Path(place)
 
 
 @pytest.fixture(scope="session")

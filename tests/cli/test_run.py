@@ -261,25 +261,53 @@ def _usable(python, environment):
     return done.returncode == 0
 
 
-@root
-def test_another_user_with_nothing_writable_and_no_home(tmp_path):
-    tmp_path.chmod(0o755)
-    places = tmp_path / "tmp"
+@pytest.fixture
+def somebody(everybodys):
+    """``somebody(*arguments)`` runs wattribute as another user, without a home, in a folder that cannot be written;
+    ``somebody.places`` is where temporary files may go."""
+    places = everybodys / "tmp"
     places.mkdir()
     places.chmod(0o777)
-    for folder in tmp_path.parents:
-        if str(folder).startswith("/tmp/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
     environment = {**os.environ, "HOME": "/nonexistent", "TMPDIR": str(places), "PYTHONDONTWRITEBYTECODE": "1"}
     environment["PYTHONPATH"] = ":".join(filter(None, sys.path))
     usable = (python for python in (sys.executable, "/usr/bin/python3") if _usable(python, environment))
     python = next(usable, None) or pytest.skip("no interpreter here that another user may run")
-    command = [python, "-m", "wattribute", "run", "--", "sh", "-c", "exit 9"]
-    done = subprocess.run(command, user=65534, env=environment, cwd="/", capture_output=True, text=True, timeout=60)
+
+    def start(*arguments):
+        command = [python, "-m", "wattribute", *map(str, arguments)]
+        return subprocess.run(command, user=65534, env=environment, cwd="/", capture_output=True, text=True, timeout=60)
+
+    start.places = places
+    return start
+
+
+@root
+def test_another_user_with_nothing_writable_and_no_home(somebody):
+    done = somebody("run", "--", "sh", "-c", "exit 9")
     assert done.returncode == 9
     assert done.stderr.startswith("wattribute: this folder cannot be written: the recording goes to")
-    assert len(list(places.glob("*.watt/wattribute.json"))) == 1, done.stderr
+    assert len(list(somebody.places.glob("*.watt/wattribute.json"))) == 1, done.stderr
     assert "Traceback" not in done.stderr
+
+
+@root
+def test_another_user_asks_the_doctor(somebody):
+    done = somebody("doctor", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["meters"]
+
+
+@root
+def test_another_user_profiles(somebody, everybodys):
+    (everybodys / "p.py").write_text("import os, time\ntime.sleep(0.2)\nopen(os.environ['TMPDIR'] + '/ran', 'w')\n")
+    refused = somebody("profile", "-o", everybodys / "x.html", everybodys / "p.py")
+    assert refused.returncode == 1
+    assert refused.stderr.endswith("x.html: cannot be written; choose another name or folder\n")
+    assert not (somebody.places / "ran").exists()  # said before the program ran, not after hours
+    done = somebody("profile", "-o", somebody.places / "x.csv", everybodys / "p.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (somebody.places / "ran").exists()
+    assert "p.py" in (somebody.places / "x.csv").read_text()
 
 
 @root

@@ -100,12 +100,9 @@ def test_nothing_at_all_says_so(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_another_user_is_told_the_command(tmp_path):
-    tree = FakePowercap(tmp_path / "sys", {"intel-rapl:0": ("package-0", 0)}, [Wave(1)])
+def test_another_user_is_told_the_command(everybodys):
+    tree = FakePowercap(everybodys / "sys", {"intel-rapl:0": ("package-0", 0)}, [Wave(1)])
     (tree.root / "class/powercap/intel-rapl:0/energy_uj").chmod(0o400)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == "root" and folder != Path("/") and str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
     code = (
         "import os, sys; sys.path[:0] = sys.argv[2].split(':'); from wattribute.meters.rapl import Rapl\n"
         "os.setuid(65534); said = Rapl(sys.argv[1]).available(); print(said.ok, said.reason, '|', said.fix)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -99,6 +100,8 @@ def _wanted(output: Path | None, format: str) -> str:
     """What is to be made, checked before anything runs: "watt", "table", "page", a kind of picture, or an output."""
     from ..plugins import outputs
 
+    if output is not None and output.suffix.lower() != ".watt":
+        _check_place(output)
     if format != "table":
         outputs.get(format)
         return format
@@ -106,9 +109,17 @@ def _wanted(output: Path | None, format: str) -> str:
     known = {"": "watt", ".watt": "watt", ".html": "page", ".txt": "table", **_PICTURES, **_ROWS}
     if ending not in known or (output is not None and not ending):
         raise OptionError.unknown("ending of the output", ending or str(output), [e for e in known if e])
-    if output is not None and ending != ".watt" and not output.absolute().parent.is_dir():
-        raise OutputError(f"{output}: there is no such folder")
     return known[ending]
+
+
+def _check_place(output: Path) -> None:
+    """Refuse a file that could not be written in the end."""
+    folder = output.absolute().parent
+    if not folder.is_dir():
+        raise OutputError(f"{output}: there is no such folder")
+    is_device = output.exists() and not output.is_file()  # /dev/stderr is written to, files are replaced
+    if not os.access(output if is_device else folder, os.W_OK) or output.is_dir():
+        raise OutputError(f"{output}: cannot be written; choose another name or folder")
 
 
 def _give(recording: Recording, wanted: str, output: Path | None, sort: str) -> None:

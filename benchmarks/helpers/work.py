@@ -25,7 +25,7 @@ def read(anchor: str, threads: int) -> int:
 
     recording = wattribute.read(anchor, threads=threads)
     source = recording.spans
-    kept = source.each(source.locations(), source.spans, threads)
+    kept = source.each_batch(source.locations(), source.spans_of, threads)
     readings = sum(len(signal.times) for signal in recording.signals)
     return 2 * sum(len(spans) for spans in kept.values()) + readings
 

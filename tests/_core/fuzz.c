@@ -147,6 +147,18 @@ static void read_many(const struct wat_location *location, const char *folder, c
     MUST(wat_find_many(&many, found) == WAT_OK && found[0] && found[2]);
 }
 
+static struct wat_stream *taken_from;
+static int64_t taken;
+
+static int take_rows(void)
+{
+    struct wat_rows rows;
+    wat_stream_take(taken_from, &rows);
+    taken += rows.start.length;
+    DROP(rows);
+    return 0;
+}
+
 static void read_all(const struct wat_location *location, const char *folder, const struct wat_curve *curves)
 {
     static struct wat_report report, again;
@@ -209,6 +221,17 @@ static void read_all(const struct wat_location *location, const char *folder, co
                      spans.start.length, curves, count, &keys, &fold);
             DROP(fold);
         }
+    struct wat_keys keys = {row, FRAMES, 6, 0};
+    struct wat_stream *stream = wat_stream_open(curves, 2, &keys, 1);
+    taken = 0, taken_from = stream;
+    wat_read_rows(location, stream, 3, take_rows, &again);
+    MUST(!memcmp(&again, &report, sizeof report));
+    take_rows();
+    int64_t with_row = 0;
+    for (int64_t i = 0; i < spans.start.length; i++)
+        with_row += row[((int32_t *)spans.frame.data)[i]] >= 0;
+    MUST(taken == with_row);
+    wat_stream_close(stream, &fold, 0);
     DROP(spans), DROP(metrics);
 }
 

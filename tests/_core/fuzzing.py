@@ -51,7 +51,9 @@ def seeds(folder: Path) -> None:
 
 
 def _events(location: LocationWriter, random: np.random.Generator) -> None:
-    time, stack = 0, []
+    time, stack = 0, [int(random.integers(20)) for _ in range(int(random.choice([0, 150])))]  # deep, or not
+    for id_ in stack:
+        location.enter(time, id_)
     for _ in range(400):
         time += int(random.choice([0, 1, 40, 300]))
         choice = int(random.integers(20))

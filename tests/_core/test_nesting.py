@@ -21,9 +21,9 @@ def decode(request: pytest.FixtureRequest, tmp_path: Path) -> Decode:
     def of(write: Callable[[LocationWriter], None]) -> dict[str, Any]:
         with Writer(tmp_path / "t") as trace:
             write(trace.location("l", trace.process("p", trace.node("n"))))
-        found: dict[str, Any] = request.param.decode(
-            files(tmp_path / "t" / "traces" / "0.evt", chunk=1 << 20), tables()
-        )
+        stem = tmp_path / "t" / "traces" / "0"
+        given = files(stem.with_suffix(".evt"), stem.with_suffix(".def"), chunk=1 << 20)
+        found: dict[str, Any] = request.param.decode(given._replace(def_chunk=1 << 18), tables())
         assert found["status"]["code"] == ""
         return found
 
@@ -147,3 +147,21 @@ def test_when_the_program_ran(decode: Decode) -> None:
         location.event(8, "ProgramEnd", 0)
 
     assert decode(write)["program"] == (3, 8)
+
+
+@pytest.mark.parametrize("bytes_of_id", [1, 2, 3, 4])
+def test_ids_that_differ_in_their_last_byte_alone_are_two(decode: Decode, bytes_of_id: int) -> None:
+    """An Enter and the Leave behind it are one span only if all bytes of their ids agree."""
+    last = 8 * (bytes_of_id - 1)
+
+    def write(location: LocationWriter) -> None:
+        location.map_ids("region", {1 << last: 1, 2 << last: 2})
+        for time in (0, 10):
+            location.enter(time, 1 << last)
+            location.leave(time + 1, 2 << last)  # nobody entered it
+            location.leave(time + 2, 1 << last)
+        location.enter(20, 2 << last)
+
+    found = decode(write)
+    assert [row[:3] for row in rows(found)] == [(1, 0, 2), (1, 10, 12), (2, 20, 20)]
+    assert found["nesting"].tolist()[0] == 2  # leaves without an enter

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import curves, nested_spans, spans_of
@@ -41,6 +41,7 @@ def test_a_roll_up_in_pieces(kind, spans, several, row, by_path, most):
         assert [list(column) for column in found["paths"]] == [list(column) for column in expected["paths"]]
 
 
+@settings(max_examples=400, deadline=None)
 @given(nested_spans(), st.lists(curves(), min_size=1, max_size=2), rows_of_frames, st.integers(1, 7))
 def test_a_row_per_span_in_pieces(spans, several, row, most):
     keys = Keys(np.array(row, np.int32), 3)
@@ -78,3 +79,16 @@ def test_what_is_open_waits_for_its_end():
     rows_of(cut(spans, 3), [curve], Keys(np.zeros(2, np.int32), 1), lambda rows: taken.append(rows))
     assert [rows.start.tolist() for rows in taken] == [[1], [0, 3, 5]] or stream.LIBRARY is None
     assert sorted(value for rows in taken for value in rows.self_value[0].tolist()) == [10, 10, 10, 70]  # 100 - 3 · 10
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_what_is_open_while_others_are_taken_keeps_its_bounds(most):
+    """main is 0 … 10, f 1 … 2 and 3 … 4, all in one window of 100 J: each of them may have used all of it."""
+    spans = spans_of([(0, 10, 0, -1), (1, 2, 1, 0), (3, 4, 1, 0)])
+    edges = np.array([-5, 20])
+    pieces = Intervals(edges[:1], edges[1:])
+    curve = Curve(edges, np.array([0.0, 100.0]), pieces, edges, np.array([100.0]), np.array([100.0]))
+    taken = []
+    rows_of(cut(spans, most), [curve], Keys(np.arange(2, dtype=np.int32), 2), lambda rows: taken.append(rows))
+    for name in ("self_high", "total_high"):
+        assert np.concatenate([getattr(rows, name)[0] for rows in taken]).tolist() == [100, 100, 100], name

@@ -25,7 +25,7 @@ def energies(draw):
     pieces = [(a, b) for a, b in zip(starts, ends, strict=True) if b > a]
     if draw(st.booleans()) or not pieces:
         pieces = [(times[0], times[-1])]
-    signal = Signal("energy", "counter", "J", times, values, device="gpu 0")
+    signal = Signal("energy", draw(st.sampled_from(["counter", "gauge"])), "J", times, values, device="gpu 0")
     return Energy(
         signal,
         "J",
@@ -36,6 +36,7 @@ def energies(draw):
         np.diff(values),
         draw(st.booleans()),
         draw(st.sampled_from([0, 0, 3, 25])),
+        draw(st.sampled_from([0, 0, 3, 20])),
     )
 
 

@@ -55,7 +55,7 @@ void run_extend(struct fold *fold, int64_t row, int which, int64_t start, struct
         return;
     if (!(*lasted & held) || start > run->end) { /* another run */
         run->covered = at_start.opened;
-        *lasted &= ~held;
+        *lasted &= ~held; /* so that the rest of it in this stretch is only noted */
     }
     if (!same_windows(at_start, c->windows))
         *lasted |= held;
@@ -82,13 +82,13 @@ static int more(void *array, size_t before, size_t bytes)
 
 int fold_more_rows(struct fold *fold, int64_t rows)
 {
-    size_t old = (size_t)fold->rows_room, new = (size_t)rows;
+    size_t old = (size_t)fold->rows_room, new = (size_t)rows, spare = fold->notes ? 1 : 0;
     if (more(&fold->rows, old * sizeof *fold->rows, new * sizeof *fold->rows)
         || more(&fold->uncovered, old * sizeof *fold->uncovered, new * sizeof *fold->uncovered))
         return WAT_MEMORY;
     if (fold->cursor.curve->edges /* a note is written behind the last one before it is known whether it counts */
         && (more(&fold->runs, 2 * old * sizeof *fold->runs, 2 * new * sizeof *fold->runs)
-            || more(&fold->notes, (old + !!old) * sizeof *fold->notes, (new + 1) * sizeof *fold->notes)))
+            || more(&fold->notes, (old + spare) * sizeof *fold->notes, (new + 1) * sizeof *fold->notes)))
         return WAT_MEMORY;
     fold->rows_room = rows;
     return WAT_OK;
@@ -97,6 +97,7 @@ int fold_more_rows(struct fold *fold, int64_t rows)
 void fold_move_row(struct fold *fold, int64_t row, int64_t to)
 {
     fold->rows[to] = fold->rows[row];
+    fold->rows[to].noted = 0; /* that was settled; what comes is noted again */
     fold->uncovered[to] = fold->uncovered[row];
     for (int which = SELF; which <= TOTAL && fold->runs; which++)
         fold->runs[2 * to + which] = fold->runs[2 * row + which];

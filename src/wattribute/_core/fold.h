@@ -102,8 +102,7 @@ static inline void run_hold(struct fold *fold, int64_t at, int64_t self, int64_t
     row->noted = (noted < stretch ? stretch : noted) | held;
 }
 
-/* Time goes on to this moment. Returns the curve's value; with bounds, *changed says whether a window opened or closed.
- * `bounded` is a constant where it is known, so that the rest is not even compiled. */
+/* Time goes on to this moment. Returns the curve's value; *changed says whether a window opened or closed. */
 static inline __attribute__((always_inline)) double fold_pass(struct fold *fold, int64_t time, int *changed)
 {
     *changed = cursor_beyond(&fold->cursor, time) && fold_seek(fold, time);
@@ -122,7 +121,8 @@ static inline __attribute__((always_inline)) void fold_own(struct fold *fold, in
     fold->now = time;
 }
 
-/* A span of that row, for which there is room, opens. */
+/* A span of that row, for which there is room, opens. `bounded` is a constant where it is known, so that the rest is not
+ * even compiled; so it is below. */
 static inline __attribute__((always_inline)) int fold_open(struct fold *fold, int64_t row, int resumed, int64_t time,
                                                            int bounded)
 {

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from .library import LIBRARY, Column, Curve, Fold, Keys, Split, address, array, contiguous
 
 _PER_ROW = ("calls", "self_ticks", "total_ticks")
-_PER_CURVE = (("self_covered", "<i8"), ("total_covered", "<i8"), ("self_value", "<f8"), ("total_value", "<f8"))
-_BOUNDS = ("self_low", "self_high", "total_low", "total_high")
+PER_CURVE = (("self_covered", "<i8"), ("total_covered", "<i8"), ("self_value", "<f8"), ("total_value", "<f8"))
+BOUNDS = ("self_low", "self_high", "total_low", "total_high")
 
 
 def busy(spans: Any, keep: Any = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -107,10 +107,10 @@ def fold_columns(out: Any, curves: int, by_path: bool) -> dict[str, Any]:
     """What C folded, named and shaped as the twin has it."""
     found: dict[str, Any] = {name: array(getattr(out, name), "<i8") for name in _PER_ROW}
     shape = (curves, len(found["calls"]))
-    for name, dtype in _PER_CURVE:
+    for name, dtype in PER_CURVE:
         found[name] = array(getattr(out, name), dtype).reshape(shape)
     bounded = out.self_low.data is not None
-    for name in _BOUNDS:
+    for name in BOUNDS:
         found[name] = array(getattr(out, name), "<f8").reshape(shape) if bounded else None
     found["paths"] = (array(out.path_frame, "<i8"), array(out.path_parent, "<i8")) if by_path else None
     return found

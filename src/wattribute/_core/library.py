@@ -96,7 +96,7 @@ class Curve(ctypes.Structure):
 
 class Split(ctypes.Structure):
     _fields_ = (
-        *((name, Column) for name in ("times", "values", "least", "greatest", "active")),
+        *((name, Column) for name in ("times", "values", "least", "greatest")),
         ("idle", c_double),
     )
 

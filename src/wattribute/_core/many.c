@@ -11,50 +11,50 @@
 
 enum { LONGEST_NAME = 32 }; /* an id of 64 bits and a suffix */
 
-int each_open(struct each *each, const struct wat_many *many)
+int turn_open(struct in_turn *turn, const struct wat_many *many)
 {
     size_t folder = strlen(many->folder);
-    each->many = many;
-    each->location = *many->like;
-    each->stem = folder + 1;
-    each->evt = malloc(2 * (each->stem + LONGEST_NAME));
-    if (!each->evt)
+    turn->many = many;
+    turn->location = *many->like;
+    turn->stem = folder + 1;
+    turn->evt = malloc(2 * (turn->stem + LONGEST_NAME));
+    if (!turn->evt)
         return WAT_MEMORY;
-    each->local = each->evt + each->stem + LONGEST_NAME;
-    memcpy(each->evt, many->folder, folder);
-    each->evt[folder] = '/';
-    memcpy(each->local, each->evt, each->stem);
-    each->location.evt = each->evt, each->location.local = each->local;
+    turn->local = turn->evt + turn->stem + LONGEST_NAME;
+    memcpy(turn->evt, many->folder, folder);
+    turn->evt[folder] = '/';
+    memcpy(turn->local, turn->evt, turn->stem);
+    turn->location.evt = turn->evt, turn->location.local = turn->local;
     return WAT_OK;
 }
 
-const struct wat_location *each_at(struct each *each, int64_t i)
+const struct wat_location *turn_at(struct in_turn *turn, int64_t i)
 {
-    snprintf(each->evt + each->stem, LONGEST_NAME, "%" PRIu64 ".evt", each->many->id[i]);
-    snprintf(each->local + each->stem, LONGEST_NAME, "%" PRIu64 ".def", each->many->id[i]);
-    each->location.declared = each->many->declared[i];
-    return &each->location;
+    snprintf(turn->evt + turn->stem, LONGEST_NAME, "%" PRIu64 ".evt", turn->many->id[i]);
+    snprintf(turn->local + turn->stem, LONGEST_NAME, "%" PRIu64 ".def", turn->many->id[i]);
+    turn->location.declared = turn->many->declared[i];
+    return &turn->location;
 }
 
-void each_close(struct each *each)
+void turn_close(struct in_turn *turn)
 {
-    free(each->evt);
+    free(turn->evt);
 }
 
 int wat_find_many(const struct wat_many *many, uint8_t *found)
 {
-    struct each each;
-    if (each_open(&each, many))
+    struct in_turn turn;
+    if (turn_open(&turn, many))
         return WAT_MEMORY;
     int folder = open(many->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* its path is walked once */
     for (int64_t i = 0; i < many->count; i++) {
         struct stat about;
-        const char *name = each_at(&each, i)->evt + each.stem;
+        const char *name = turn_at(&turn, i)->evt + turn.stem;
         found[i] = folder >= 0 && !fstatat(folder, name, &about, 0) && S_ISREG(about.st_mode) && about.st_size
                    && !faccessat(folder, name, R_OK, 0);
     }
     if (folder >= 0)
         close(folder);
-    each_close(&each);
+    turn_close(&turn);
     return WAT_OK;
 }

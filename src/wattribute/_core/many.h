@@ -4,7 +4,7 @@
 
 #include "wattribute.h"
 
-struct each {
+struct in_turn {
     const struct wat_many *many;
     struct wat_location location; /* the one at hand */
     char *evt, *local;            /* its paths */
@@ -12,11 +12,11 @@ struct each {
 };
 
 /* Returns WAT_OK or WAT_MEMORY. */
-int each_open(struct each *each, const struct wat_many *many);
+int turn_open(struct in_turn *turn, const struct wat_many *many);
 
 /* Location i, valid until the next one is asked for. */
-const struct wat_location *each_at(struct each *each, int64_t i);
+const struct wat_location *turn_at(struct in_turn *turn, int64_t i);
 
-void each_close(struct each *each);
+void turn_close(struct in_turn *turn);
 
 #endif

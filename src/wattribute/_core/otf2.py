@@ -180,9 +180,10 @@ def rows(
     LIBRARY.wat_read_rows(location, stream.handle, most, Full(full), report)
     if raised:
         raise raised[0]
+    told = _told(files, report)  # first: without memory there is nothing to take
     take(stream.take())
     stream.close()
-    return _told(files, report)
+    return told
 
 
 def _location(files: Files, tables: Tables) -> tuple[Location, Any]:

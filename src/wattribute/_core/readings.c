@@ -64,16 +64,16 @@ int wat_read_metrics(const struct wat_location *location, int wanted, struct wat
 int wat_read_many_metrics(const struct wat_many *many, struct wat_metrics *out, int64_t (*ends)[2],
                           struct wat_report *reports)
 {
-    struct each each;
+    struct in_turn turn;
     memset(out, 0, sizeof *out);
-    if (each_open(&each, many))
+    if (turn_open(&turn, many))
         return WAT_MEMORY;
     int code = WAT_OK;
     for (int64_t i = 0; i < many->count && code != WAT_MEMORY; i++) {
-        code = append(each_at(&each, i), 1, out, &reports[i]);
+        code = append(turn_at(&turn, i), 1, out, &reports[i]);
         ends[i][0] = out->time.length, ends[i][1] = out->type.length;
     }
-    each_close(&each);
+    turn_close(&turn);
     metrics_trim(out);
     return code == WAT_MEMORY ? WAT_MEMORY : WAT_OK;
 }

@@ -29,6 +29,14 @@ int64_t rollup_new_path(struct paths *paths, struct fold *folds, int64_t count, 
     return row;
 }
 
+int rollup_bounded(const struct rollup *rollup)
+{
+    for (int64_t i = 0; i < rollup->folds; i++)
+        if (rollup->fold[i].runs)
+            return 1;
+    return 0;
+}
+
 static int make(struct wat_column *column, int64_t length)
 {
     column->length = length;
@@ -82,9 +90,7 @@ static void take_bounds(struct fold *fold, int64_t rows, int64_t at, struct wat_
 int rollup_end(struct rollup *rollup, struct wat_fold *out, int code)
 {
     int64_t rows = rollup->keys->by_path ? rollup->paths.frame.length : rollup->keys->rows;
-    int bounded = 0;
-    for (int64_t i = 0; i < rollup->folds; i++)
-        bounded |= rollup->fold[i].runs != NULL;
+    int bounded = rollup_bounded(rollup);
     if (!code)
         code = make_columns(out, rows, rollup->curves, bounded);
     if (!code)

@@ -20,6 +20,9 @@ int rollup_begin(struct rollup *rollup, const struct wat_curve *curves, int64_t 
 /* Hand the results over; the rest is freed in any case. */
 int rollup_end(struct rollup *rollup, struct wat_fold *out, int code);
 
+/* Whether a curve has bounds. */
+int rollup_bounded(const struct rollup *rollup);
+
 /* The location was inside spans from `start` to `end`. */
 static inline int rollup_busy(struct rollup *rollup, int64_t start, int64_t end)
 {
@@ -53,14 +56,19 @@ static inline int64_t rollup_row(struct rollup *rollup, int32_t frame)
                                  : rollup->keys->row[frame];
 }
 
-/* A span of a frame that counts opens. */
-static inline int rollup_open(struct rollup *rollup, int32_t frame, int resumed, int64_t time)
+/* A span of that row opens; −1: no memory. */
+static inline int rollup_open_row(struct rollup *rollup, int64_t row, int resumed, int64_t time)
 {
-    int64_t row = rollup_row(rollup, frame);
     int code = row < 0 ? WAT_MEMORY : WAT_OK;
     for (int64_t i = 0; i < rollup->folds && !code; i++)
         code = fold_open(&rollup->fold[i], row, resumed, time, rollup->fold[i].runs != NULL);
     return code;
+}
+
+/* A span of a frame that counts opens. */
+static inline int rollup_open(struct rollup *rollup, int32_t frame, int resumed, int64_t time)
+{
+    return rollup_open_row(rollup, rollup_row(rollup, frame), resumed, time);
 }
 
 /* One opens and closes with nothing inside it. */

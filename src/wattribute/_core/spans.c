@@ -160,18 +160,18 @@ static int64_t rows_ahead(const struct wat_many *many)
 
 int wat_read_many_spans(const struct wat_many *many, struct wat_spans *out, int64_t *ends, struct wat_report *reports)
 {
-    struct each each;
+    struct in_turn turn;
     struct sink sink = {.out = out};
     memset(out, 0, sizeof *out);
-    if (each_open(&each, many))
+    if (turn_open(&turn, many))
         return WAT_MEMORY;
     int64_t rows = rows_ahead(many);
     int code = rows ? reserve(&sink, rows) : WAT_OK;
     for (int64_t i = 0; i < many->count && code != WAT_MEMORY; i++) {
-        code = append(&sink, each_at(&each, i), &reports[i]);
+        code = append(&sink, turn_at(&turn, i), &reports[i]);
         ends[i] = sink.before + sink.spans;
     }
-    each_close(&each);
+    turn_close(&turn);
     finish(&sink);
     return code == WAT_MEMORY ? WAT_MEMORY : WAT_OK;
 }

@@ -84,9 +84,10 @@ static double share_of(int64_t active)
     return active > 0 ? 1.0 / (double)active : 0;
 }
 
-/* The knots one after the other: S rises by an active user's share of what E rose since the one before. */
+/* The knots one after the other, and how many users are active after each: S rises by an active user's share of what E
+ * rose since the one before. */
 static int make_knots(struct merge *merge, const struct wat_curve *energy, int64_t first, int64_t last,
-                      struct wat_split *out)
+                      struct wat_split *out, struct wat_column *users)
 {
     struct wat_curve values = *energy;
     struct cursor cursor;
@@ -111,7 +112,7 @@ static int make_knots(struct merge *merge, const struct wat_curve *energy, int64
         }
         e = now, before = active;
         code = COLUMN_ADD(out->times, int64_t, time) || COLUMN_ADD(out->values, double, s)
-                       || COLUMN_ADD(out->active, int32_t, (int32_t)active)
+                       || COLUMN_ADD(*users, int32_t, (int32_t)active)
                    ? WAT_MEMORY
                    : WAT_OK;
     }
@@ -120,13 +121,13 @@ static int make_knots(struct merge *merge, const struct wat_curve *energy, int64
 }
 
 /* The share between a knot and the next one. */
-static double share_at(const struct wat_split *split, int64_t knot)
+static double share_at(const struct wat_column *users, int64_t knot)
 {
-    return knot + 1 < split->times.length ? share_of(COLUMN(split->active, int32_t)[knot]) : 0;
+    return knot + 1 < users->length ? share_of(COLUMN(*users, int32_t)[knot]) : 0;
 }
 
 /* The least and the greatest share in each window; one that is empty has that of its first moment. */
-static int make_bounds(const struct wat_curve *energy, struct wat_split *out)
+static int make_bounds(const struct wat_curve *energy, const struct wat_column *users, struct wat_split *out)
 {
     const int64_t *times = out->times.data, knots = out->times.length;
     int64_t opens = 0;
@@ -136,9 +137,9 @@ static int make_bounds(const struct wat_curve *energy, struct wat_split *out)
         int64_t open = energy->edges[i] - energy->latency, close = energy->edges[i + 1];
         while (opens + 1 < knots && times[opens + 1] <= open)
             opens++;
-        double least = share_at(out, opens), greatest = least;
+        double least = share_at(users, opens), greatest = least;
         for (int64_t at = opens + 1; at < knots && times[at] < close; at++) {
-            double share = share_at(out, at);
+            double share = share_at(users, at);
             least = share < least ? share : least;
             greatest = share > greatest ? share : greatest;
         }
@@ -154,6 +155,7 @@ int wat_split(const struct wat_curve *energy, int64_t first, int64_t last, const
 {
     const int64_t ends[2] = {first, last};
     struct merge merge = {calloc((size_t)users + 2, sizeof *merge.all), calloc((size_t)users + 2, sizeof *merge.heap), 0};
+    struct wat_column active = {NULL, 0, 0}; /* how many users are, by knot */
     memset(out, 0, sizeof *out);
     int code = merge.all && merge.heap ? WAT_OK : WAT_MEMORY;
     for (int64_t i = 0; i < users && !code; i++)
@@ -162,14 +164,13 @@ int wat_split(const struct wat_curve *energy, int64_t first, int64_t last, const
         merge.all[users] = (struct changes){energy->times, NULL, energy->knots, 0};
         merge.all[users + 1] = (struct changes){ends, NULL, 2, 0};
         merge_begin(&merge, users + 2);
-        code = make_knots(&merge, energy, first, last, out);
+        code = make_knots(&merge, energy, first, last, out, &active);
     }
     if (!code && energy->edges)
-        code = make_bounds(energy, out);
+        code = make_bounds(energy, &active, out);
     free(merge.all);
     free(merge.heap);
     column_trim(&out->times, 8), column_trim(&out->values, 8);
-    wat_free(out->active.data, out->active.bytes);
-    memset(&out->active, 0, sizeof out->active);
+    wat_free(active.data, active.bytes);
     return code;
 }

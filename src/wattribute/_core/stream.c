@@ -26,12 +26,8 @@ static int64_t own_row(struct wat_stream *stream, struct each span)
 
 static int open_each(struct wat_stream *stream, int32_t frame, int resumed, int64_t time)
 {
-    struct rollup *rollup = &stream->rollup;
     int64_t row = own_row(stream, (struct each){time, time, frame, (int32_t)stream->depth, 0});
-    int code = row < 0 ? WAT_MEMORY : WAT_OK;
-    for (int64_t i = 0; i < rollup->folds && !code; i++)
-        code = fold_open(&rollup->fold[i], row, resumed, time, rollup->fold[i].runs != NULL);
-    return code;
+    return rollup_open_row(&stream->rollup, row, resumed, time);
 }
 
 int stream_enter(struct wat_stream *stream, int64_t number, int32_t frame, int resumed, int64_t start, int64_t end)
@@ -158,11 +154,8 @@ int wat_stream_take(struct wat_stream *stream, struct wat_rows *out)
     struct rollup *rollup = &stream->rollup;
     int64_t closed = stream->rows - fold_depth(rollup->fold), to = 0;
     const struct each *span = stream->spans.data;
-    int bounded = 0;
     memset(out, 0, sizeof *out);
-    for (int64_t i = 0; i < rollup->folds; i++)
-        bounded |= rollup->fold[i].runs != NULL;
-    if (make_columns(out, closed, rollup->curves, bounded))
+    if (make_columns(out, closed, rollup->curves, rollup_bounded(rollup)))
         return WAT_MEMORY;
     for (int64_t i = 0; i < stream->rows; i++) {
         if (!span[i].closed)

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from . import reference
-from .kernels import fold_columns, fold_inputs
+from .kernels import BOUNDS, PER_CURVE, fold_columns, fold_inputs
 from .library import LIBRARY, Fold, Rows, address, array, contiguous
 
 _COLUMNS = (("start", np.int64), ("end", np.int64), ("frame", np.int32), ("parent", np.int64), ("resumed", np.uint8))
 _PER_SPAN = (("start", "<i8"), ("end", "<i8"), ("frame", "<i4"), ("depth", "<i4"), ("self_ticks", "<i8"))
-_PER_CURVE = (("self_covered", "<i8"), ("total_covered", "<i8"), ("self_value", "<f8"), ("total_value", "<f8"))
-_BOUNDS = ("self_low", "self_high", "total_low", "total_high")
 ABSENT = -2  # a row in keys: the span does not even count in the depth of others
 
 
@@ -54,9 +52,9 @@ class Stream:
             raise MemoryError("not enough memory for the rows of spans")
         found = {name: array(getattr(out, name), dtype) for name, dtype in _PER_SPAN}
         shape = (self._curves, len(found["start"]))
-        found |= {name: array(getattr(out, name), dtype).reshape(shape) for name, dtype in _PER_CURVE}
+        found |= {name: array(getattr(out, name), dtype).reshape(shape) for name, dtype in PER_CURVE}
         bounded = out.self_low.data is not None
-        return found | {name: array(getattr(out, name), "<f8").reshape(shape) if bounded else None for name in _BOUNDS}
+        return found | {name: array(getattr(out, name), "<f8").reshape(shape) if bounded else None for name in BOUNDS}
 
     def close(self) -> dict[str, Any]:
         """The roll-up, as ``fold`` gives it; nothing with ``each``."""
@@ -112,7 +110,7 @@ def each_span(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
     fold = reference.fold(apart, curves, SimpleNamespace(row=own, rows=len(kept), by_path=False))
     found = {name: getattr(spans, name)[kept] for name in ("start", "end", "frame")}
     found["depth"] = _depth(spans, given == ABSENT)[kept]
-    names = ("self_ticks", *(name for name, _ in _PER_CURVE), *_BOUNDS)
+    names = ("self_ticks", *(name for name, _ in PER_CURVE), *BOUNDS)
     return found | {name: fold[name] for name in names}
 
 

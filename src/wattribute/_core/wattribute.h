@@ -84,7 +84,6 @@ struct wat_curve {
 /* shares.Split of users who share evenly: S(t), the least and greatest share in each window of bounds, and idle */
 struct wat_split {
     struct wat_column times, values, least, greatest;
-    struct wat_column active; /* on the way: how many are, by knot */
     double idle;
 };
 

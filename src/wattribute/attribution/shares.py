@@ -163,10 +163,8 @@ def _evenly(energy: Energy, busy: Mapping[int, Intervals], bounds: bool) -> Spli
     if found is None:
         return None
     times, values, least, greatest, idle = found
-    curve = Curve(times, values, energy.pieces)
-    if bounded:
-        curve = Curve(times, values, energy.pieces, edges, low * least, high * greatest, reach)
-    return Split(dict.fromkeys(busy, curve), idle)
+    limits = (edges, low * least, high * greatest, reach) if bounded else ()
+    return Split(dict.fromkeys(busy, Curve(times, values, energy.pieces, *limits)), idle)
 
 
 def _parts(

@@ -25,6 +25,7 @@ from ..attribution.rows import write_rows
 from ..errors import ClusterError, OptionError, WattributeError
 from ..model import Curve, Problem, Recording, Spans
 from ..model.select import SelectedSpans
+from ..model.spans import spans_of
 from . import arrays
 from .verbs import COLUMNS, Numbers, Verbs
 from .work import Done, Work
@@ -272,7 +273,7 @@ def _lanes(verbs: Verbs, source: Any, locations: Sequence[int]) -> arrays.Lanes:
         if all(size is not None for size in sizes) and any(sizes):
             there = [files[at] for at, size in zip(locations, sizes, strict=True) if size]
             return arrays.lanes(verbs, verbs.read(there), [size or 0 for size in sizes])
-    return _sent(verbs, [source.spans(location) for location in locations])
+    return _sent(verbs, spans_of(source, locations))
 
 
 def _rows(file: Path) -> int | None:

@@ -93,7 +93,8 @@ class Sources:
             one.asked_ns = began
             value = one.source.read()
             after = clock()
-            row[one.slot] = (before + after) // 2, value
+            if value is not None:
+                row[one.slot] = (before + after) // 2, value
             before = after
         return row
 

@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import OptionError
 from ..recorders import clocks
 from ..recorders.command import Ended, Recorded, surroundings
-from ..recorders.sampling import Sampling, new_folder
+from ..recorders.sampling import Sampling, check_interval, new_folder
 from .followers import Following, followed
 from .live import Live, Status
 
@@ -115,8 +115,7 @@ def _sampled(
 
 
 def _check(interval_s: float | None, duration_s: float | None) -> None:
-    if interval_s is not None and not 0.001 <= interval_s <= 3600:
-        raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
+    check_interval(interval_s)
     if duration_s is not None and not duration_s > 0:
         raise OptionError(f"a duration of {duration_s:g} s; choose more than 0")
 

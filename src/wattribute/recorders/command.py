@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from .sampling import REGIONS, Observer, Sampling, new_folder
+from .sampling import REGIONS, Observer, Sampling, check_interval, new_folder
 
 if TYPE_CHECKING:
     from ..model import Recording
@@ -256,8 +256,7 @@ def record(
 def _check(command: Sequence[str], interval_s: float | None, scope: str) -> None:
     if not command:
         raise OptionError("no command; write it after two dashes: wattribute run -- python train.py")
-    if interval_s is not None and not 0.001 <= interval_s <= 3600:
-        raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
+    check_interval(interval_s)
     if scope not in ("machine", "process"):
         raise OptionError.unknown("scope", scope, ["machine", "process"])
 

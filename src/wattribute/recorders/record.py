@@ -13,10 +13,9 @@ from pathlib import Path
 from time import monotonic_ns
 
 from .. import archive
-from ..errors import OptionError
 from ..model import Recording
 from . import clocks, ranks, regions, stacks
-from .sampling import REGIONS, Sampling, new_folder
+from .sampling import REGIONS, Sampling, check_interval, new_folder
 from .stacks import Profiling
 
 
@@ -34,8 +33,7 @@ def record(
     that work here; in a parallel job only the first rank of a node samples. Recordings may stand inside one another.
     ``profiling`` records the functions that run, too (:func:`.profile.profile`).
     """
-    if interval_s is not None and interval_s <= 0:
-        raise OptionError(f"an interval of {interval_s} s cannot be; give seconds, e.g. 0.1")
+    check_interval(interval_s)
     rank = ranks.of()
     scratch = None if output is not None else tempfile.mkdtemp(prefix="wattribute-")
     folder = new_folder(Path(output) if output is not None else Path(str(scratch), "recording.watt"))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MeterError, OutputError, check_name
+from ..errors import MeterError, OptionError, OutputError, check_name
 from .boot import Process, process
 from .journal import EVENT, NAME, record
 
@@ -33,6 +33,11 @@ CLOSE_S = 1.0
 READY_S = 10.0  # a driver may take seconds to wake; one that hangs must not keep the child for ever
 
 Observer = Callable[[dict[str, Any]], None]
+
+
+def check_interval(interval_s: float | None) -> None:
+    if interval_s is not None and not 0.001 <= interval_s <= 3600:
+        raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
 
 
 def new_folder(path: Path) -> Path:

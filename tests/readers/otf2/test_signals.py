@@ -63,5 +63,5 @@ def test_each_meter(recording):
 
 
 def test_problems_name_their_location(recording):
-    recording.spans.each(recording.spans.locations(), recording.spans.spans, 1)
+    recording.spans.each_batch(recording.spans.locations(), recording.spans.spans_of, 1)
     assert [(p.kind, p.location) for p in recording.problems] == [("nesting", 0)]  # main is never left

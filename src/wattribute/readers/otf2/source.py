@@ -184,8 +184,7 @@ class Source:
         self, locations: Sequence[int], work: Callable[[int], T], threads: int | None, progress: Any = None
     ) -> dict[int, T]:
         """``work(location)`` on threads, the largest location first; the results in the order of the locations."""
-        together: Any = self.spans_of if work == self.spans else partial(_all, work)
-        return self.each_batch(locations, together, threads, progress)
+        return self.each_batch(locations, partial(_all, work), threads, progress)
 
     def each_batch(
         self,

@@ -1,6 +1,5 @@
-/* Meters read at their times without Python, whose code goes cold between two readings and then costs ten times as
- * much. The rules are those of recorders/plans.py (Plan) and meters/sources.py, its twins: the same rows come of both.
- */
+/* Meters read at their times without Python, whose code goes cold between two readings and then costs far more.
+ * The rules are those of recorders/plans.py (Plan) and meters/sources.py, its twins: the same rows come of both. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <poll.h>

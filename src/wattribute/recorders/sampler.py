@@ -7,7 +7,7 @@ When its master vanishes it closes the journal and ends. Imports here are few: t
 
 Waking up is what costs, and code that has gone cold: one wake-up serves every meter that is nearly due, and readings
 are only held then; once a second they are looked at and written, all together. In between the compiled core waits and
-reads, where a meter offers it ``sources`` (a quarter of the cost); other meters, and all without a core, are read here.
+reads, where a meter offers it ``sources`` (half the cost, or so); other meters, and all without a core, are read here.
 """
 
 from __future__ import annotations

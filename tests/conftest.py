@@ -49,13 +49,22 @@ def everybodys():
 
 
 @pytest.fixture(scope="session")
-def podman(tmp_path_factory):
-    """A Podman service with the image ``tiny``."""
-    from tests.podman import running
+def engine(tmp_path_factory):
+    """Podman with the image ``tiny``."""
+    from tests.podman import ready
 
-    service = running(tmp_path_factory.mktemp("podman"))
-    yield service
-    service.stop()
+    engine = ready(tmp_path_factory.mktemp("podman"))
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture
+def podman(engine):
+    """The same with a service, which is a new one for every test: an old one that has followed the log of a container
+    that is gone now spins for ever."""
+    engine.serve()
+    yield engine
+    engine.rest()
 
 
 @pytest.fixture

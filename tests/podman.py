@@ -66,6 +66,9 @@ class Podman:
                 tried.append(str(error).splitlines()[-1][:300])
         else:
             skip_or_fail(f"podman cannot run containers here: {tried}")
+        return self
+
+    def serve(self) -> None:
         self._service = subprocess.Popen(
             [self.program, "system", "service", "--time=0", f"unix://{self.socket}"],
             env=self._own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -73,16 +76,20 @@ class Podman:
         deadline = time.monotonic() + 20
         while not self.socket.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
-        return self
+
+    def rest(self) -> None:
+        if self._service is not None:
+            self._service.terminate()
+            self._service.wait()
+        self._service = None
+        self.socket.unlink(missing_ok=True)
 
     def containers(self) -> list[str]:
         """The names of all containers, running or not."""
         return self("ps", "--all", "--format", "{{.Names}}").split()
 
     def stop(self) -> None:
-        if self._service is not None:
-            self._service.terminate()
-            self._service.wait()
+        self.rest()
         self("rm", "--all", "--force")
         # Podman mounts its storage onto itself, and leaves it so
         subprocess.run(["umount", "--lazy", self._folder / "overlay" / "overlay"], stderr=subprocess.DEVNULL)
@@ -100,7 +107,7 @@ def root_file_system() -> bytes:
     return made.getvalue()
 
 
-def running(folder: Path) -> Podman:
+def ready(folder: Path) -> Podman:
     pytest.importorskip("docker", reason="the docker extra is not installed")
     podman = Podman(folder)
     try:

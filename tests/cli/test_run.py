@@ -92,6 +92,7 @@ def test_an_existing_folder_is_never_touched_and_nothing_runs(tmp_path):
         (["--format", "jsn", "--", "true"], "did you mean 'json'"),
         (["--zone", "Frnace", "--", "true"], "zone"),
         (["--repeat", "0", "--", "true"], "at least 1"),
+        (["--repeat", "2", "--cooldown", "nan", "--", "true"], "0 or more"),
         (["--fail-above", "5%", "--", "true"], "needs --compare"),
     ],
 )
@@ -108,6 +109,21 @@ def test_not_found_is_127_and_says_what(tmp_path):
     assert done.returncode == 127
     assert done.stderr == "wattribute: no-such-[red]program: command not found\n"
     assert list(tmp_path.iterdir()) == []  # nothing ran, nothing is kept
+    done = run(tmp_path, "--", "")
+    assert (done.returncode, done.stderr) == (127, "wattribute: : command not found\n")
+
+
+def test_runs_in_the_same_second_find_names_of_their_own(tmp_path):
+    command = [sys.executable, "-m", "wattribute", "run", "--quiet", "--", "true"]
+    several = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(5)]
+    assert [(one.communicate(timeout=60)[1], one.returncode) for one in several] == [(b"", 0)] * 5
+    assert len(list(tmp_path.glob("wattribute-*.watt/summary.json"))) == 5
+
+
+def test_a_recording_that_the_command_removes_is_told(tmp_path):
+    done = run(tmp_path, "-o", "x.watt", "--", "sh", "-c", "rm -rf x.watt; exit 4")
+    assert done.returncode == 4
+    assert done.stderr == ("wattribute: x.watt was removed while the command ran: nothing is left of its recording\n")
 
 
 def test_what_follows_the_command_is_the_commands(tmp_path):

@@ -105,6 +105,7 @@ def test_ranks_of_a_node_share_it(ranks):
             assert 0.45 * watts <= row["power_w"] <= 1.05 * watts, row
 
 
+@pytest.mark.realtime
 def test_the_sampler_waits_for_the_last_rank_of_its_node(ranks):
     """Ranks 1 and 3 work 0.1 s longer than those that sample: their last joules are metered too."""
     rows = attribute(merge(ranks), by=("host", "frame")).rows

@@ -61,6 +61,8 @@ def command(
         "zone": zone,
         "intensity": intensity,
     }
+    if not 0 <= cooldown < float("inf"):
+        raise OptionError(f"--cooldown {cooldown:g}: choose seconds, 0 or more")
     series.check(output, compare)
     if compare:
         if followers:
@@ -150,5 +152,6 @@ def _report(done: list[Run], quiet: bool, format: str) -> None:
     from ..views.console_run import repeats_screen, run_screen
 
     console = Console(stderr=True, highlight=False)
-    folders = [str(r.folder) for r in done if r.summary is not None]
-    console.print(run_screen(summaries[-1], folders[-1]) if several is None else repeats_screen(several, folders))
+    folders = [str(r.folder) for r in done if r.saved]
+    one = run_screen(summaries[-1], folders[-1] if folders else "")
+    console.print(one if several is None else repeats_screen(several, folders))

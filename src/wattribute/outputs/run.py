@@ -7,12 +7,13 @@ removed. Whatever fails after the child ended never hides the child's exit code:
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,9 +41,10 @@ class Run:
     folder: Path
     ended: Ended
     summary: Mapping[str, Any] | None
-    recording: Recording | None
+    recording: Recording | None  # None: there was nothing to make one of
     trouble: tuple[str, ...] = ()  # what went wrong outside the child, a line each
     metrics: Mapping[str, Any] | None = None  # as in metrics.json
+    saved: bool = True  # all of it; otherwise ``trouble`` says what is left
 
 
 def run(
@@ -75,18 +77,19 @@ def run(
     sought = None if score is None else _sought(score, container)
     rank = ranks.of()
     named = meters if ranks.samples(rank) else None  # None: another rank of this node reads the meters
-    folder, notes = _place(output, "" if rank is None else f"-rank{rank.rank}")
-    boxed = None if container is None else _boxed(container, profiling, folder)
-    told = _told(command, zone, rank, profiling, boxed) | dict(metadata or {})
-    with signals_held(), boxed or contextlib.nullcontext():
-        follow = followed(followers if named is not None else (), folder, notes)
-        with ranks.attendance(rank, named is not None) as others_done, follow:
-            recorded = record(
-                command, folder, meters=named, interval_s=interval_s, observers=observers, scope=scope,
-                metadata=told, until=others_done, profiling=profiling, child=boxed.run if boxed else None,
-            )  # fmt: skip
-        more = _collected(boxed, sought, folder, notes)
-        return finished(recorded, folder, notes, zone, intensity, more)
+    with _place(output, "" if rank is None else f"-rank{rank.rank}") as (folder, notes):
+        boxed = None if container is None else _boxed(container, profiling, folder)
+        told = _told(command, zone, rank, profiling, boxed) | dict(metadata or {})
+        with signals_held(), boxed or contextlib.nullcontext():
+            follow = followed(followers if named is not None else (), folder, notes)
+            with ranks.attendance(rank, named is not None) as others_done, follow:
+                recorded = record(
+                    command, folder, meters=named, interval_s=interval_s, observers=observers, scope=scope,
+                    metadata=told, until=others_done, profiling=profiling, child=boxed.run if boxed else None,
+                    claimed=output is None,
+                )  # fmt: skip
+            more = _collected(boxed, sought, folder, notes)
+            return finished(recorded, folder, notes, zone, intensity, more)
 
 
 def _told(
@@ -166,23 +169,40 @@ def _copied(boxed: Boxed, path: str, target: Path, trouble: list[str]) -> list[P
         return []
 
 
-def _place(output: str | os.PathLike[str] | None, suffix: str) -> tuple[Path, list[str]]:
-    """The folder asked for, or a new name; in the folder for temporary files when this one may not be written."""
+@contextlib.contextmanager
+def _place(output: str | os.PathLike[str] | None, suffix: str) -> Iterator[tuple[Path, list[str]]]:
+    """The folder asked for, or a new one, made, which goes again if nothing comes into it; and what is to be told."""
     if output is not None:
         path = Path(output)
-        return path.with_name(path.stem + suffix + path.suffix) if suffix else path, []
-    name = f"wattribute-{time.strftime('%Y%m%d-%H%M%S')}{suffix}"
+        yield path.with_name(path.stem + suffix + path.suffix) if suffix else path, []
+        return
     place, notes = Path(), []
     if not os.access(".", os.W_OK):
         import tempfile
 
         place = Path(tempfile.gettempdir())
         notes = [f"this folder cannot be written: the recording goes to {place}"]
-    for count in range(1, 1000):
-        path = place / (f"{name}.watt" if count == 1 else f"{name}-{count}.watt")
-        if not path.exists():
-            break
-    return path, notes
+    path = _claim(place / f"wattribute-{time.strftime('%Y%m%d-%H%M%S')}{suffix}")
+    try:
+        yield path, notes
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+        raise
+
+
+def _claim(stem: Path) -> Path:
+    """A new folder; made at once, because another run may look for a name in the same second."""
+    for count in itertools.count(1):
+        path = stem.with_name(f"{stem.name}.watt" if count == 1 else f"{stem.name}-{count}.watt")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be made: {error.strerror}") from error
+        return path
+    raise AssertionError
 
 
 def finished(
@@ -209,16 +229,20 @@ def finished(
     try:
         recording, summary = _summarised(recorded, zone, intensity, more or {})
     except WattributeError as error:
-        return Run(ended.exit_code, folder, ended, None, None, (*trouble, str(error)))
+        gone = f"{folder} was removed while the command ran: nothing is left of its recording"
+        told = str(error) if folder.exists() else gone
+        return Run(ended.exit_code, folder, ended, None, None, (*trouble, told), saved=False)
     found = metrics.metrics(recording, summary)
+    saved = False
     try:
         _save(recording, summary, found, folder)
         recorded.sampling.clean()
+        saved = True
     except OutputError as error:
         trouble.append(str(error))
     except OSError as error:
         trouble.append(f"{folder}: the summary could not be written ({error.strerror})")
-    return Run(ended.exit_code, folder, ended, summary, recording, tuple(trouble), found)
+    return Run(ended.exit_code, folder, ended, summary, recording, tuple(trouble), found, saved)
 
 
 def _summarised(

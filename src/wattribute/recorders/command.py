@@ -135,6 +135,8 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Any, ow
     options: dict[str, Any] = {"setsigmask": set(mask) - PASSED, "setsigdef": [signal.SIGPIPE, signal.SIGXFSZ]}
     if own_group:
         options["setpgroup"] = 0
+    if not command[0]:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
     try:
         return os.posix_spawnp(command[0], list(command), environment, **options)
     except OSError as error:
@@ -204,14 +206,15 @@ def record(
     until: Callable[[], None] | None = None,
     profiling: Profiling | None = None,
     child: Child | None = None,
+    claimed: bool = False,
 ) -> Recorded:
-    """Run a command under a sampler, which writes its journal into a new ``folder``.
+    """Run a command under a sampler, which writes its journal into a new ``folder`` (``claimed``: made already).
 
     Sampling goes on after the command's end until ``until`` returns: other ranks of the node may still run. With
     ``profiling`` the Python programs in it record their stacks. ``child`` runs it instead of ``run_child``.
     """
     _check(command if child is None else ["its image's own"], interval_s, scope)
-    folder = new_folder(Path(folder))
+    folder = new_folder(Path(folder), claimed)
     about = {"command": list(command), "scope": scope, **surroundings(), **(metadata or {})}
     about |= {"profile": profiling.as_dict()} if profiling is not None else {}
     sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(scope, child))

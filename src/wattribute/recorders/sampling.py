@@ -40,11 +40,11 @@ def check_interval(interval_s: float | None) -> None:
         raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
 
 
-def new_folder(path: Path) -> Path:
-    """Make the folder of a recording; an existing one is an error, never overwritten."""
+def new_folder(path: Path, claimed: bool = False) -> Path:
+    """Make the folder of a recording; an existing one is an error, never overwritten, unless we made it ourselves."""
     check_name(path)
     try:
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, exist_ok=claimed)
         (path / REGIONS).mkdir()
     except FileExistsError:
         raise OutputError(f"{path} exists already; choose another name or remove it") from None

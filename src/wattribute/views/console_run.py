@@ -114,7 +114,8 @@ def repeats_screen(told: Mapping[str, Any], saved: Sequence[str]) -> RenderableT
     table.add_section()
     table.add_row(f"mean{mark}", *cells, "", style="bold")
     places = saved if len(saved) <= _PLACES else [saved[0], "…", saved[-1]]
-    return Group(table, Text(f"± is the 95 % confidence interval of the mean; saved: {', '.join(places)}"))
+    where = f"; saved: {', '.join(places)}" if places else ""
+    return Group(table, Text(f"± is the 95 % confidence interval of the mean{where}"))
 
 
 def _interval(statistic: Mapping[str, Any], unit: str) -> str:

@@ -397,6 +397,15 @@ def as_nobody(work, *arguments):
         return pipe.read()
 
 
+def test_an_anchor_that_is_a_pipe_does_not_block(archive):
+    anchor = archive / "traces.otf2"
+    anchor.unlink()
+    os.mkfifo(anchor)
+    for path in (archive, anchor):
+        with pytest.raises(NotFoundError, match="not a regular file"):
+            wattribute.read(path)
+
+
 def test_pipes_beside_the_trace_do_not_block(archive):
     for name in ("scorep.cfg", "MANIFEST.md"):
         os.mkfifo(archive / name)

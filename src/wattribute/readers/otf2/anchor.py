@@ -107,6 +107,8 @@ class _Bytes:
 
 def read(path: Path) -> Anchor:
     """Decode an anchor; raises FormatError or UnsupportedError with the byte that told."""
+    if path.exists() and not path.is_file():  # a pipe would wait for a writer
+        raise NotFoundError(f"{path}: not a regular file")
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST)

@@ -54,9 +54,7 @@ def _told(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         if not Path(path).exists():
             raise NotFoundError(f"{path}: no such file or folder")
-        if (
-            not Path(path).is_file() and not Path(path).is_dir()
-        ):  # a pipe can be looked at once only
+        if not Path(path).is_file() and not Path(path).is_dir():  # a pipe can be looked at once only
             raise NotFoundError(f"{path}: not a regular file; write what comes out of it to one first")
         yield
     except PermissionError as error:

@@ -20,9 +20,9 @@ def main() -> None:
     ours = table.row(OURS, lambda: peer.work("convert", big, small))
     table.row("convert, 2 threads", lambda: peer.work("convert", big, small, 2))
     print(f"start-up and imports, not in the above: {ours['imports_s']:.2f} s")
-    for name in programs:
-        times = ours["cpu_s"] / table.best[f"libotf2 ({name}), count"]["cpu_s"]
-        peer.verdict(f"against libotf2 ({name}) counting", f"{times:.2f}× CPU", "≤ 2.5×", times <= 2.5)
+    if "Debian" in programs:
+        times = ours["cpu_s"] / table.best["libotf2 (Debian), count"]["cpu_s"]
+        peer.verdict("against libotf2 (Debian) counting", f"{times:.2f}× CPU", "≤ 2.5×", times <= 2.5)
     _memory(ours, OURS)
     if given.scale:
         long = archive.generate(given.folder / f"wide{given.scale}", peer.RANKS * given.scale, peer.EVENTS)

@@ -53,3 +53,9 @@ def test_a_zip_on_the_path_is_read_too(tmp_path, monkeypatch):
 
 def test_our_meters_are_among_them():
     assert {"model", "nvml", "rapl"} <= set(meters.names())
+
+
+def test_of_two_packages_with_one_name_the_first_has_it(tmp_path):
+    for package in ("beta", "alpha", "gamma"):
+        install(tmp_path, f"{package}-1.0.dist-info", f"[ours]\na = {package}\n")
+    assert entry_points("ours", [str(tmp_path)]) == {"a": EntryPoint("a", "alpha")}

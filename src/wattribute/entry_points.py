@@ -39,14 +39,14 @@ def entry_points(group: str, path: Sequence[str]) -> dict[str, EntryPoint]:
         for package, text in _texts(entry or "."):
             if package not in packages:
                 packages.add(package)
-                found |= {point.name: point for point in _section(text, group)}
+                found = {point.name: point for point in _section(text, group)} | found  # who comes first has the name
     return found
 
 
 def _texts(folder: str) -> Iterator[tuple[str, str]]:
     """(package, its entry_points.txt) of those installed in a folder."""
     try:
-        names = os.listdir(folder)
+        names = sorted(os.listdir(folder))
     except OSError:
         return
     for name in names:

@@ -219,7 +219,7 @@ def test_a_sampler_that_is_killed_leaves_what_it_had_flushed(tmp_path):
         "import os, sys, time; from wattribute.recorders.sampler import descendants\n"
         "time.sleep(1.5)\n"
         "family = set(descendants(os.getppid())) - {os.getpid(), os.getppid()}\n"
-        "[os.kill(p, 9) for p in family if b'order' in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
+        "[os.kill(p, 9) for p in family if b'recorders.sampler' in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
         "time.sleep(0.2); sys.exit(4)"
     )
     done = run(tmp_path, "-o", "x.watt", "--format", "json", "--", sys.executable, "-c", code)

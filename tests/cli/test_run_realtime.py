@@ -95,7 +95,7 @@ def test_a_sampler_that_is_stopped_for_a_second_loses_nothing(tmp_path):
     stall = (
         "import os, signal, time; from wattribute.recorders.sampler import descendants\n"
         "family = set(descendants(os.getppid())) - {os.getpid(), os.getppid()}\n"
-        "(sampler,) = [p for p in family if b'order' in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
+        "(sampler,) = [p for p in family if b'recorders.sampler' in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
         "time.sleep(1); os.kill(sampler, signal.SIGSTOP); time.sleep(1)\n"
         "os.kill(sampler, signal.SIGCONT); time.sleep(1)"
     )

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -53,6 +54,31 @@ def test_one_that_does_not_end_is_made_to():
     assert time.monotonic() - begin >= 0.2
     with pytest.raises(ChildProcessError):
         os.waitpid(waiting.pid, 0)
+
+
+def test_one_that_hangs_while_somebody_listens_is_made_to(tmp_path):
+    sampling = Sampling(None, ["model"])
+    sampling.start()
+    pid = sampling._process.pid
+    os.kill(pid, 19)  # stopped, as in a driver that hangs
+    closing = threading.Thread(target=sampling._close, daemon=True)
+    closing.start()
+    closing.join(20)
+    assert not closing.is_alive()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_files_for_our_children_are_not_the_samplers(tmp_path):
+    with (tmp_path / "open").open("w") as file:
+        os.set_inheritable(file.fileno(), True)
+        waiting = boot.Process()
+        for _ in range(200):  # until it is past its start
+            if "python" in os.readlink(f"/proc/{waiting.pid}/exe"):
+                break
+            time.sleep(0.01)
+        files = [os.readlink(path) for path in Path(f"/proc/{waiting.pid}/fd").iterdir() if path.exists()]
+        waiting.close(5)
+    assert str(tmp_path / "open") not in files
 
 
 @pytest.mark.parametrize(

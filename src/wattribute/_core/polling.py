@@ -82,6 +82,7 @@ class Polling:
         self._poll.argtypes = (POINTER(Meter), c_int64, c_int, c_int64, c_int64, POINTER(c_int64), c_int64)
         self._poll.restype = c_int64
         self.meters = (Meter * len(meters))()  # ``due_ns`` and ``interval_ns`` are the caller's to set
+        self._given = [list(sources.timed) for sources in meters]  # C points into these
         self._kept = [(Source * len(sources))(*map(_source, sources.timed)) for sources in meters]
         for meter, made, sources in zip(self.meters, self._kept, meters, strict=True):
             meter.sources, meter.count, meter.slots = made, len(made), sources.slots
@@ -112,4 +113,6 @@ class Polling:
 def polling(meters: Sequence[Any]) -> Polling | None:
     """Of meters that have sources, if there is a library, and its clock is Python's."""
     library = opened() if sys.platform == "linux" and meters else None
-    return None if library is None else Polling(library, meters)
+    if library is None or not hasattr(library, "wat_poll"):  # none, or one of another version
+        return None
+    return Polling(library, meters)

@@ -109,7 +109,7 @@ struct wat_rows {
     struct wat_column self_low, self_high, total_low, total_high;
 };
 
-/* how a number is asked for; in the order of sources.KINDS */
+/* how a number is asked for; in the order of polling.CALL … */
 enum wat_kind { WAT_CALL, WAT_CALL_WITH, WAT_SAME, WAT_WORDS, WAT_EVENT };
 
 /* One number that a meter reads again and again. Calls fill in `answer` and return 0; the number are the unsigned `bytes`

@@ -38,9 +38,11 @@ def choose(specs: Sequence[str], clock: Clock = time.monotonic_ns) -> tuple[list
         try:
             meter = make(spec, clock)
             availability = meter.available()
-        except WattributeError as error:
-            if specs:
+        except Exception as error:  # of a plug-in, too: the others are there all the same
+            if isinstance(error, WattributeError) and specs:
                 raise
+            if specs:
+                raise MeterError(f"meter {spec!r} failed: {error}") from error
             refused.append(Refused(spec, Availability(False, str(error))))
             continue
         if availability.ok:

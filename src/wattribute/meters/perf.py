@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -82,9 +83,10 @@ class Counter:
 
     def read(self) -> int | None:
         try:
-            return int.from_bytes(os.read(self.file, 8), "little")
+            data = os.read(self.file, 8)
         except OSError:
             return None
+        return int.from_bytes(data, sys.byteorder) if len(data) == 8 else None  # less: the event is in error
 
     def close(self) -> None:
         os.close(self.file)

@@ -212,7 +212,13 @@ class Powermetrics:
 
     def close(self) -> None:
         if self._running is not None:
-            if self._running.poll() is None:
+            import subprocess
+            from contextlib import suppress
+
+            with suppress(PermissionError):
                 self._running.kill()  # what is blocked in the sampler, as SIGTERM is, is blocked in it
-            self._running.communicate()
+            if self._running.stdout is not None:
+                self._running.stdout.close()  # sudo cannot pass a kill on: what it runs ends with its next word
+            with suppress(subprocess.TimeoutExpired):
+                self._running.wait(1)
             self._running = None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ctypes import c_int
 
 LONG_AGO_NS = -(2**62)
+_NO_VALUE = 2**63  # and above: all ones is what drivers say when they have none
 Row = Sequence[tuple[int, "int | float | None"]]
 
 
@@ -93,7 +94,7 @@ class Sources:
             one.asked_ns = began
             value = one.source.read()
             after = clock()
-            if value is not None:
+            if value is not None and value < _NO_VALUE:
                 row[one.slot] = (before + after) // 2, value
             before = after
         return row

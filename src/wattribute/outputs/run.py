@@ -7,7 +7,6 @@ removed. Whatever fails after the child ended never hides the child's exit code:
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import shlex
@@ -193,7 +192,9 @@ def _place(output: str | os.PathLike[str] | None, suffix: str) -> Iterator[tuple
 
 def _claim(stem: Path) -> Path:
     """A new folder; made at once, because another run may look for a name in the same second."""
-    for count in itertools.count(1):
+    count = 0
+    while True:
+        count += 1
         path = stem.with_name(f"{stem.name}.watt" if count == 1 else f"{stem.name}-{count}.watt")
         try:
             path.mkdir()
@@ -202,7 +203,6 @@ def _claim(stem: Path) -> Path:
         except OSError as error:
             raise OutputError(f"{path}: cannot be made: {error.strerror}") from error
         return path
-    raise AssertionError
 
 
 def finished(

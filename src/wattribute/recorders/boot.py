@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 _BOOT = """
 import os, resource, sys
 os.setsid()  # Ctrl-C is not for it
-os.closerange(3, 1024)
 # where files may not grow Python would leave modules behind that are compiled to the half, for ever
 sys.dont_write_bytecode = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 opens, *sys.path[:] = sys.argv[1:]
@@ -42,6 +41,7 @@ class Process:
             [sys.executable, "-I", "-S", "-c", _BOOT, "all" if opens_all else "", *path],
             os.environ,
             file_actions=[
+                *((os.POSIX_SPAWN_CLOSE, file) for file in _inherited()),
                 (os.POSIX_SPAWN_DUP2, theirs, 0),
                 (os.POSIX_SPAWN_DUP2, said, 1),
                 (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
@@ -65,20 +65,41 @@ class Process:
 
     def close(self, patience_s: float) -> None:
         """Close the line and wait for its end; one that does not come is made to."""
-        import time
         from contextlib import suppress
 
-        for pipe in (self.stdin, self.stdout):
-            with suppress(BrokenPipeError):
-                pipe.close()
+        with suppress(BrokenPipeError):
+            self.stdin.close()
+        if not self._ended(patience_s):
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, 9)
+            if not self._ended(patience_s):
+                return  # a driver holds it
+        self.stdout.close()  # last: whoever listens holds it until the end has come
+
+    def _ended(self, patience_s: float) -> bool:
+        import time
+
         limit = time.monotonic() + patience_s
-        with suppress(ChildProcessError):  # somebody else waited for it: a program that reaps all its children
+        try:
             while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
                 if time.monotonic() > limit:
-                    os.kill(self.pid, 9)
-                    os.waitpid(self.pid, 0)
-                    return
+                    return False
                 time.sleep(0.001)
+        except ChildProcessError:  # somebody else waited for it: a program that reaps all its children
+            pass
+        return True
+
+
+def _inherited() -> list[int]:
+    """Files that somebody opened for our children, of whom the sampler is none."""
+    found = []
+    for name in os.listdir("/dev/fd"):
+        try:
+            if int(name) >= _LOWEST and os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:  # that of the list itself
+            continue
+    return found
 
 
 def _pipe() -> tuple[int, int]:

@@ -63,7 +63,13 @@ class Core:
     @classmethod
     def of(cls, plans: Sequence[Plan], file: int) -> Core | None:
         offered = {plan: getattr(plan.meter, "sources", None) for plan in plans}
-        chosen = {plan: sources for plan, sources in offered.items() if isinstance(sources, Sources) and sources}
+        chosen = {
+            plan: sources
+            for plan, sources in offered.items()
+            if isinstance(sources, Sources)
+            and sources
+            and (hasattr(plan.meter, "readings") or sources.slots == len(plan.channels))
+        }
         found = polling(list(chosen.values()))
         return None if found is None else cls(list(chosen), found, file)
 
@@ -323,11 +329,15 @@ def main(opens_all: bool) -> None:
     gc.disable()  # nothing here makes cycles, and a collection in the wrong moment delays a reading
     chosen = choose(()) if opens_all else None
     told = sys.stdin.buffer.readline()
-    if not told:
+    order, control = json.loads(told or "null"), Pipes()
+    if chosen is not None and (order is None or order["meters"] != []):  # opened in vain
+        for meter in chosen[0]:
+            meter.close()
+        chosen = None
+    if order is None:
         return  # our master ended without one
-    order, control = json.loads(told), Pipes()
     try:
-        if order["meters"] != [] or chosen is None:
+        if chosen is None:
             chosen = choose(order["meters"]) if order["meters"] is not None else ([], [])
         meters, refused = chosen
         journal = Journal(Path(order["folder"]) / NAME if order["folder"] else None)

@@ -102,7 +102,7 @@ def test_a_second_signal_kills_what_would_not_end(podman, start):
         time.sleep(0.5)
     process.communicate(timeout=60)
     assert process.returncode == 137
-    assert time.monotonic() - began_s < 5
+    assert time.monotonic() - began_s < 45  # it would sleep 60; Podman waits 20 where init is slow to reap its conmon
     assert podman.containers() == []
 
 

@@ -19,7 +19,7 @@ def test_importing_loads_nothing_heavy():
 
 
 def test_help_loads_no_verb():
-    code = "import sys; from wattribute.cli import app; app(['--help'], standalone_mode=False)"
+    code = "import sys; from wattribute.cli.verbs import app; app(['--help'], standalone_mode=False)"
     code += "; print('numpy' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "  zones " in told

@@ -6,7 +6,6 @@ import codecs
 import contextlib
 import os
 import sys
-from typing import Any
 
 from ..errors import WattributeError
 
@@ -31,14 +30,6 @@ VERBS: dict[str, str] = {
     "merge": "Join the recordings of a job's ranks on one timeline.",
     "zones": "List the zones whose carbon intensity is known, with source, year and licence.",
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .verbs import app
-
-    return app
 
 
 def main() -> None:

@@ -29,7 +29,12 @@ class Argument(Option):
 
 def for_typer(command: Callable[..., None]) -> Callable[..., None]:
     """The same verb as Typer understands it."""
-    return _announced(command, {name: _real(hint) for name, hint in hints(command).items()})
+
+    def wrapper(*given: Any, **named: Any) -> None:
+        command(*given, **named)
+
+    found = {name: _real(hint) for name, hint in hints(command).items()}
+    return _announced(wrapper, command, list(inspect.signature(command).parameters.values()), found)
 
 
 def _real(hint: Any) -> Any:
@@ -42,16 +47,16 @@ def _real(hint: Any) -> Any:
     return Annotated[kind, make(*note.declared, **note.more)]
 
 
-def _announced(command: Callable[..., None], found: dict[str, Any]) -> Callable[..., None]:
-    """A function that does the same, annotated with what was found."""
-
-    @functools.wraps(command)
-    def wrapper(*given: Any, **named: Any) -> None:
-        command(*given, **named)
-
-    signature = inspect.signature(command)
-    parameters = [p.replace(annotation=found.get(p.name, p.annotation)) for p in signature.parameters.values()]
-    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+def _announced(
+    wrapper: Callable[..., None],
+    command: Callable[..., None],
+    parameters: list[inspect.Parameter],
+    found: dict[str, Any],
+) -> Callable[..., None]:
+    """A wrapper of a verb that shows these parameters, annotated with what was found."""
+    wrapper = functools.wraps(command)(wrapper)
+    annotated = [p.replace(annotation=found.get(p.name, p.annotation)) for p in parameters]
+    wrapper.__signature__ = inspect.signature(command).replace(parameters=annotated)  # type: ignore[attr-defined]
     wrapper.__annotations__ = found
     del wrapper.__wrapped__
     return wrapper
@@ -71,17 +76,12 @@ def with_flags(
         optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
         merged = [*required, *optional, *(p for name, p in theirs.parameters.items() if name not in own.parameters)]
 
-        @functools.wraps(command)
         def wrapper(**given: Any) -> None:
             chosen = {name: given.pop(name) for name in theirs.parameters if name not in own.parameters}
             command(**given, **{parameter: made(**chosen)})
 
-        wrapper.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[p.replace(annotation=found[p.name], kind=inspect.Parameter.KEYWORD_ONLY) for p in merged]
-        )
-        wrapper.__annotations__ = found
-        del wrapper.__wrapped__
-        return wrapper
+        by_name = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in merged]
+        return _announced(wrapper, command, by_name, found)
 
     return decorate
 

@@ -1,8 +1,10 @@
 """Builds the C core as a plain shared library (no Python.h), so that one wheel serves every Python of a platform.
 
-Without a compiler the package still installs: the NumPy twin takes over and ``wattribute info`` says so.
+Without a compiler the package still installs: the wheel then holds Python alone and is tagged so (``any``), the NumPy
+twin takes over and says so. ``WATTRIBUTE_REQUIRE_CORE=1`` makes that an error instead.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 SOURCES = sorted(str(path) for path in Path("src/wattribute/_core").glob("*.c"))
-FLAGS = ["-std=c11", "-O3", "-fvisibility=hidden", "-Wall", "-Wextra"]
+FLAGS = ["-std=c11", "-O3", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"]
 FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-fwrapv"]  # the bits of the NumPy twin
 
 
@@ -22,8 +24,18 @@ class SharedLibrary(build_ext):
     def get_export_symbols(self, ext: Extension) -> list:
         return []  # there is no PyInit
 
+    def run(self) -> None:
+        super().run()
+        if not all(Path(self.get_ext_fullpath(ext.name)).exists() for ext in self.extensions):
+            self.distribution.ext_modules = []  # what is left serves every platform
+
 
 class AnyPython(bdist_wheel):
+    def run(self) -> None:
+        self.run_command("build")  # first: what was compiled decides what the wheel is called
+        self.root_is_pure = not self.distribution.has_ext_modules()
+        super().run()
+
     def get_tag(self) -> tuple:
         return "py3", "none", super().get_tag()[2]
 
@@ -33,7 +45,8 @@ core = Extension(
     sources=SOURCES,
     depends=sorted(str(path) for path in Path("src/wattribute/_core").glob("*.h")),
     extra_compile_args=FLAGS,
-    libraries=["m"],
-    optional=True,
+    extra_link_args=["-Wl,-x" if sys.platform == "darwin" else "-Wl,-s"],  # without local symbols
+    libraries=["m"] + ["pthread"] * sys.platform.startswith("linux"),
+    optional=os.environ.get("WATTRIBUTE_REQUIRE_CORE", "0") in ("", "0"),
 )
 setup(ext_modules=[core] if SOURCES else [], cmdclass={"build_ext": SharedLibrary, "bdist_wheel": AnyPython})

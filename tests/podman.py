@@ -9,12 +9,11 @@ import io
 import os
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import need, skip_or_fail
+from tests.conftest import need, until
 
 APPLETS = ("sh", "cat", "echo", "env", "ls", "mkdir", "printf", "seq", "sleep", "true")
 # cgroupfs: there may be no systemd; limits: a machine's own may be higher than a container may ask for
@@ -35,7 +34,7 @@ class Podman:
         self.program = need("podman")
         need("runc")
         if os.geteuid() != 0:
-            skip_or_fail("containers need root here: run the tests as root")
+            pytest.skip("containers need root here: run the tests as root")
         self.socket = folder / "podman.sock"
         (folder / "containers.conf").write_text(ENGINE)
         self._folder = folder
@@ -65,7 +64,7 @@ class Podman:
             except AssertionError as error:
                 tried.append(str(error).splitlines()[-1][:300])
         else:
-            skip_or_fail(f"podman cannot run containers here: {tried}")
+            pytest.skip(f"podman cannot run containers here: {tried}")
         return self
 
     def serve(self) -> None:
@@ -73,9 +72,7 @@ class Podman:
             [self.program, "system", "service", "--time=0", f"unix://{self.socket}"],
             env=self._own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        deadline = time.monotonic() + 20
-        while not self.socket.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(self.socket.exists)
 
     def rest(self) -> None:
         if self._service is not None:

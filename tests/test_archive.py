@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.recordings import small, spans
 from wattribute import archive, errors, read
 from wattribute.model import Frames, Recording, Signal, SpanTable
+from wattribute.testing.recordings import small, spans
 
 
 def same(a, b) -> bool:
@@ -141,20 +141,14 @@ def test_scan_gives_lazy_tables(tmp_path):
     assert tables["signals"].collect()["name"].to_list() == ["energy", "power", "huge", "nothing"]
 
 
-def test_selection_of_processes_frames_and_metrics(tmp_path):
+def test_selection_of_metrics(tmp_path):
     archive.save(small(), tmp_path / "a.watt")
-    chosen = read(tmp_path / "a.watt", exclude_frame="^main$", metric="POW")
+    chosen = read(tmp_path / "a.watt", metric="POW")
     assert [s.name for s in chosen.signals] == ["power"]
-    kept = chosen.spans.spans(0)
-    assert kept.frame.tolist() == [1, 1]
-    assert kept.parent.tolist() == [-1, -1]
-    assert kept.depth.tolist() == [0, 0]
-    nobody = read(tmp_path / "a.watt", process="rank 1", frame="nothing")
-    assert nobody.spans.locations() == ()
-    told = [problem.message for problem in nobody.problems if problem.kind == "selection"]
-    assert [message.split(";")[0] for message in told] == ["no process matches 'rank 1'", "no frame matches 'nothing'"]
     with pytest.raises(errors.OptionError, match="not a regular expression"):
-        read(tmp_path / "a.watt", frame="(")
+        read(tmp_path / "a.watt", metric="(")
+    with pytest.raises(errors.OptionError, match="unknown option 'process'"):
+        read(tmp_path / "a.watt", process="rank 1")
     shutil.rmtree(tmp_path / "a.watt")
     with pytest.raises(errors.NotFoundError, match="no such file"):
         read(tmp_path / "a.watt")

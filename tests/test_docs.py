@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import wattribute
 from tests.conftest import ROOT
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -35,7 +36,7 @@ def test_fences_run(page, tmp_path):
         if language not in ("sh", "python"):
             continue
         command = ["sh", "-e", "-c", code] if language == "sh" else [sys.executable, "-c", code]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{page.name}:\n{code}\n{done.stdout}\n{done.stderr}"
 
 
@@ -49,6 +50,21 @@ def test_every_fence_has_a_known_language():
     for page in PAGES:
         for language, _ in fences(page):
             assert language in {"sh", "python", "console", "text", "toml", "json", "yaml", "ini"}, (page, language)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent != ROOT], ids=lambda page: page.stem)
+def test_pages_begin_with_what_the_reader_will_be_able_to_do(page):
+    title, space, first = page.read_text(encoding="utf-8").splitlines()[:3]
+    assert title.startswith("# ")
+    assert space == ""
+    assert first.startswith("You will be able to ")
+
+
+def test_the_python_reference_has_every_public_name():
+    listed = re.findall(
+        r"^::: wattribute\.(\w+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(listed) == sorted({*wattribute.__all__, "samples"} - {"__version__"})
 
 
 def test_the_command_line_reference_is_what_help_says():

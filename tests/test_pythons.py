@@ -1,6 +1,7 @@
 """The bare install works on every Python we promise: a wheel of ours, its core dependencies, nothing else."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tools.check_wheel import claimed, content_problems, interpreter
 
-VERSIONS = ("3.10", "3.12", "3.13")
+VERSIONS = [version for version in claimed() if version != "{}.{}".format(*sys.version_info)]
 SMOKE = """
 import wattribute, sys
 from wattribute import archive
@@ -22,26 +24,79 @@ print(wattribute.__version__)
 """
 
 
-def interpreter(version: str) -> str | None:
-    found = shutil.which(f"python{version}")
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    for candidate in filter(None, [*sorted(str(path) for path in pyenv.glob(f"{version}.*/bin/python")), found]):
-        if subprocess.run([candidate, "-c", "import ctypes"], capture_output=True).returncode == 0:
-            return candidate
-    return None
+OFFLINE = re.compile("connection|name resolution|timed out|retrying|proxy", re.IGNORECASE)
+
+
+def installed(said: str) -> None:
+    """Skip where pip failed because it cannot reach an index; else fail."""
+    if OFFLINE.search(said):
+        pytest.skip("no package index can be reached here")
+    pytest.fail(said)
+
+
+def build(folder: Path, **environment: str) -> Path:
+    """A wheel of a fresh copy of the source, in which nothing was compiled yet."""
+    source = folder / "source"
+    shutil.copytree(
+        ROOT,
+        source,
+        ignore=shutil.ignore_patterns(".git", ".venv*", "build", ".*_cache", "*.so", "dist", "demo", "node_modules"),
+    )
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    if done.returncode:
+        installed(done.stderr)
+    [built] = folder.glob("*.whl")
+    return built
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".git", ".venv", "build", ".*_cache", "*.so", "*.watt"))
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(source)]
-    subprocess.run(command, check=True, capture_output=True)
-    [built] = folder.glob("*.whl")
-    assert built.name.endswith(".whl")
-    assert "-py3-none-" in built.name
+    built = build(tmp_path_factory.mktemp("wheel"))
+    if shutil.which("cc") or shutil.which("gcc"):
+        assert "-py3-none-" in built.name
+        assert "-any" not in built.name
+        assert content_problems(built) == []
     return built
+
+
+@pytest.mark.slow
+def test_without_a_compiler_the_wheel_is_for_any_machine_and_the_core_s_absence_is_said_once(tmp_path):
+    built = build(tmp_path / "wheel", CC="/bin/false")
+    assert built.name.endswith("-py3-none-any.whl")
+    target = tmp_path / "installed"
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        str(target),
+        str(built),
+    ]
+    subprocess.run(pip, check=True, capture_output=True)
+    assert not list(target.rglob("*.so"))
+
+    def wattribute(*words, **more):
+        command = [sys.executable, "-m", "wattribute", *words]
+        environment = os.environ | {"PYTHONPATH": str(target)} | more
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    assert wattribute("run", "-q", "-o", "x.watt", "--", "true").stderr == ""  # stderr is the command's
+    done = wattribute("info", "x.watt")
+    assert done.returncode == 0
+    assert [line for line in done.stderr.splitlines() if "no C core" in line] == done.stderr.splitlines()[:1]
+    assert "install a C compiler, then: pip install" in done.stderr
+    assert wattribute("info", "x.watt", WATTRIBUTE_CORE="reference").stderr == ""  # it was asked for
+    for words in (["info", "x.watt"], ["run", "-o", "y.watt", "--", "true"]):
+        done = wattribute(*words, WATTRIBUTE_REQUIRE_CORE="1")
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done.stderr
+        assert "was not compiled, and WATTRIBUTE_REQUIRE_CORE asks for it" in done.stderr
+    with pytest.raises(pytest.fail.Exception, match="/bin/false"):
+        build(tmp_path / "required", CC="/bin/false", WATTRIBUTE_REQUIRE_CORE="1")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +120,8 @@ def test_bare_install(version, installs, tmp_path):
         pytest.skip(f"no Python {version} here")
     python, folder, install = installs[version]
     _, said = install.communicate()
-    assert install.returncode == 0, said
+    if install.returncode:
+        installed(said)
     environment = os.environ | {"PYTHONPATH": str(folder)}
     run = partial(subprocess.run, env=environment, capture_output=True, text=True)
     done = run([python, "-c", SMOKE, str(tmp_path / "x.watt")])
@@ -73,5 +129,6 @@ def test_bare_install(version, installs, tmp_path):
     assert "Whose joules?" in run([python, "-m", "wattribute", "--help"]).stdout
     for verb in ("attribute", "export"):
         assert "--output" in run([python, "-m", "wattribute", verb, "--help"]).stdout
-    done = run([python, "-m", "wattribute", "run", "-q", "-o", str(tmp_path / "run.watt"), "--", "true"])
+    done = run([python, "-m", "wattribute", "demo"], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("-m wattribute view wattribute-demo/trace\n")

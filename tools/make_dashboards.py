@@ -1,4 +1,4 @@
-"""Writes dashboards/*.json for Grafana from the one description below; ``--check`` only says whether they are current.
+"""Writes dashboards/*.json for Grafana and InfluxDB 2 from the one description below; ``--check`` says which are old.
 
 A panel is described once: which metric, of which series, summed over which labels. Three dialects make queries of it:
 PromQL (VictoriaMetrics and Prometheus), InfluxQL (InfluxDB 1.x) and Flux (InfluxDB 2.x). Tests run every query.
@@ -221,12 +221,62 @@ def _variables(dialect: Dialect) -> list[dict[str, Any]]:
     return found
 
 
+API = "influxdata.com/v2alpha1"
+CELLS = {"timeseries": "Xy", "gauge": "Gauge", "stat": "Single_Stat", "bargauge": "Table", "table": "Table"}
+SUFFIXES = {"watt": " W", "joule": " J", "celsius": " °C", "percentunit": "", "bytes": " B", "hertz": " Hz"}
+COLOURS = {
+    "Xy": [("scale", "Nineteen Eighty Four", "#31C0F6"), ("scale", "Nineteen Eighty Four", "#A500A5"),
+           ("scale", "Nineteen Eighty Four", "#FF7E27")],
+    "Gauge": [("min", "laser", "#00C9FF"), ("max", "comet", "#9394FF")],
+    "Single_Stat": [("text", "laser", "#00C9FF")],
+    "Table": [("text", "laser", "#00C9FF")],
+}  # fmt: skip
+
+
+def template() -> list[dict[str, Any]]:
+    """The dashboard as ``influx apply`` takes it: InfluxDB 2 draws it without Grafana."""
+    query = 'buckets() |> filter(fn: (r) => r.name !~ /^_/) |> rename(columns: {name: "_value"})'
+    bucket = {"language": "flux", "type": "query", "query": query + ' |> keep(columns: ["_value"])', "name": "bucket"}
+    charts, x, y, row = [], 0, 0, 0
+    for panel in PANELS:
+        width, height = panel.width // 2, panel.height // 2  # 12 columns here, 24 in Grafana
+        if x + width > 12:
+            x, y, row = 0, y + row, 0
+        charts.append(_cell(panel) | {"xPos": x, "yPos": y, "width": width, "height": height})
+        x, row = x + width, max(row, height)
+    board = {"name": "wattribute", "description": "Made by tools/make_dashboards.py.", "charts": charts}
+    return [
+        {"apiVersion": API, "kind": "Variable", "metadata": {"name": "wattribute-bucket"}, "spec": bucket},
+        {"apiVersion": API, "kind": "Dashboard", "metadata": {"name": "wattribute-board"}, "spec": board},
+    ]
+
+
+def _cell(panel: Panel) -> dict[str, Any]:
+    kind = CELLS[panel.kind]
+    query = Flux().query(panel)["query"].replace('"${bucket}"', "v.bucket")
+    query = "\n".join(line for line in query.split("\n") if ":regex}" not in line)  # no lists to choose from here
+    colours = [
+        {"id": str(at), "type": what, "name": name, "hex": code, "value": 1000 * (what == "max")}
+        for at, (what, name, code) in enumerate(COLOURS[kind])
+    ]
+    cell = {"kind": kind, "name": panel.title, "note": panel.help, "queries": [{"query": query}], "colors": colours}
+    if kind == "Xy":
+        axes = [{"name": "x", "base": "10", "scale": "linear"}, {"name": "y", "base": "10", "scale": "linear"}]
+        axes[1]["suffix"] = SUFFIXES[panel.unit]
+        return cell | {"geom": "line", "xCol": "_time", "yCol": "_value", "position": "overlaid", "axes": axes}
+    if kind == "Table":
+        return cell | {"tableOptions": {"verticalTimeAxis": True}, "decimalPlaces": 1}
+    return cell | {"suffix": SUFFIXES[panel.unit], "decimalPlaces": 1}
+
+
 def files() -> dict[Path, str]:
     """What there is to write."""
-    return {
+    boards = {
         FOLDER / f"wattribute-{dialect.name}.json": json.dumps(dashboard(dialect), indent=1) + "\n"
         for dialect in DIALECTS
     }
+    text = json.dumps(template(), indent=1, ensure_ascii=False) + "\n"
+    return boards | {FOLDER / "influxdb2-template.json": text}
 
 
 if __name__ == "__main__":

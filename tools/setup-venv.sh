@@ -1,5 +1,6 @@
 #!/bin/sh
-# setup-venv.sh PYTHON VENV: a virtual environment with wattribute, all extras and the tools the tests need.
+# setup-venv.sh PYTHON VENV [lowest]: a virtual environment with wattribute, all extras and the tools the tests need;
+# with "lowest" in the oldest versions that pyproject.toml allows.
 # Debian without python3-venv has no ensurepip: then the environment borrows pip from its wheel.
 set -eu
 python=$1 venv=$2
@@ -19,5 +20,9 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     fi
     "$venv/bin/python" "$wheel/pip" install -q --no-index "$wheel" 2>/dev/null ||
         PYTHONPATH="$wheel" "$venv/bin/python" -m pip install -q pip
+fi
+if [ "${3-}" = lowest ]; then
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check uv
+    exec "$venv/bin/python" -m uv pip install -q --python "$venv/bin/python" --resolution lowest-direct -e '.[all,dev]'
 fi
 "$venv/bin/python" -m pip install -qq --disable-pip-version-check -e '.[all,dev]'

@@ -2,7 +2,7 @@
 # Installs the Debian packages that some tests need; starts nothing. Where it cannot, it says so and the tests skip.
 set -eu
 PACKAGES="otf2-tools chromium graphviz tmux openmpi-bin podman runc busybox-static"
-PACKAGES="$PACKAGES openssl victoria-metrics influxdb prometheus"
+PACKAGES="$PACKAGES openssl victoria-metrics influxdb prometheus zsh fish"
 if ! command -v apt-get >/dev/null 2>&1; then
     echo "no apt-get here: tests that need $PACKAGES will skip"
     exit 0

@@ -16,26 +16,27 @@ TYPE_CHECKING = False  # not typing's: programs under a profile import this whil
 if TYPE_CHECKING:
     from typing import Any
 
-    from .alignment.joining import read
-    from .alignment.merge import merge
-    from .archive import load, save, scan
+    from .archive import load, scan
     from .carbon import emissions
+    from .comparison import Ensemble, compare
     from .engines import attribute
     from .engines.arkouda import connect
-    from .ensemble import Ensemble, compare
     from .errors import WattributeError
     from .integrations.jupyter import load_ipython_extension
     from .model import Attribution, Recording
-    from .outputs.experiment import experiment
-    from .outputs.monitor import monitor
-    from .outputs.profile import functions
-    from .outputs.run import run
-    from .outputs.sql import sql
+    from .outputs import write
     from .outputs.timeseries.send import send
+    from .reading import merge, read, save
     from .recorders.daemon import images
     from .recorders.profile import profile
     from .recorders.record import record
-    from .recorders.regions import region
+    from .recorders.regions import count, region
+    from .sessions.calibration import calibrate
+    from .sessions.experiment import experiment
+    from .sessions.monitor import monitor
+    from .sessions.profile_table import functions
+    from .sessions.run import run
+    from .sessions.sql import sql
     from .views import plot
     from .views.description import describe
     from .views.page import view, write_page
@@ -45,31 +46,34 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Attribution": "model",
-    "Ensemble": "ensemble",
+    "Ensemble": "comparison",
     "attribute": "engines",
     "load": "archive",
     "Recording": "model",
     "WattributeError": "errors",
-    "compare": "ensemble",
+    "calibrate": "sessions.calibration",
+    "compare": "comparison",
     "connect": "engines.arkouda",
+    "count": "recorders.regions",
     "describe": "views.description",
     "emissions": "carbon",
-    "experiment": "outputs.experiment",
-    "functions": "outputs.profile",
+    "experiment": "sessions.experiment",
+    "functions": "sessions.profile_table",
     "images": "recorders.daemon",
-    "read": "alignment.joining",
+    "read": "reading",
     "load_ipython_extension": "integrations.jupyter",
-    "merge": "alignment.merge",
-    "monitor": "outputs.monitor",
+    "merge": "reading",
+    "monitor": "sessions.monitor",
     "record": "recorders.record",
     "profile": "recorders.profile",
     "region": "recorders.regions",
-    "run": "outputs.run",
-    "save": "archive",
+    "run": "sessions.run",
+    "save": "reading",
     "scan": "archive",
     "send": "outputs.timeseries.send",
-    "sql": "outputs.sql",
+    "sql": "sessions.sql",
     "view": "views.page",
+    "write": "outputs",
     "write_page": "views.page",
     "write_report": "views.report",
 }
@@ -81,8 +85,10 @@ __all__ = [
     "WattributeError",
     "__version__",
     "attribute",
+    "calibrate",
     "compare",
     "connect",
+    "count",
     "describe",
     "emissions",
     "experiment",
@@ -103,6 +109,7 @@ __all__ = [
     "send",
     "sql",
     "view",
+    "write",
     "write_page",
     "write_report",
 ]

@@ -5,7 +5,7 @@ import sys
 
 def main() -> None:
     if sys.argv[1:2] == ["run"]:  # its command waits for the sampler: let that start before all else is imported
-        from .recorders.boot import early
+        from .recorders.early_start import early
 
         early(sys.argv[2:])
     from .cli import main as command_line

@@ -6,6 +6,7 @@
     X.watt/{frames,nodes,processes,locations}.parquet
     X.watt/readings/{int64,uint64,float64}.parquet      signal, ticks, value (raw)
     X.watt/spans/<location>.parquet                     location, start, end, frame, parent, depth, resumed
+    X.watt/launches.parquet                             location, start, host, at; if the source records launches
 
 ``save`` writes the JSON first with state "partial" and replaces it last with "complete", so a killed process or a full
 disk leaves a folder that says what it is; ``load`` then keeps what is readable,
@@ -17,9 +18,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from .errors import FormatError, NotFoundError, OutputError, UnsupportedError, check_name
+from .errors import FormatError, NotFoundError, OutputError, UnsupportedError, damage_as_format_error
+from .files import check_size, new_folder, write_file
 from .model import (
     Clock,
     Curve,
@@ -37,6 +39,7 @@ from .model import (
     Frames,
     Intervals,
     Keys,
+    Launches,
     Link,
     Locations,
     Missing,
@@ -48,8 +51,9 @@ from .model import (
     Spans,
     SpanTable,
 )
-from .model.select import select
-from .model.spans import joined
+from .model.select import select_metrics
+from .model.spans import joined, launches_of
+from .model.validity import check, typed
 from .plugins import Selection
 
 if TYPE_CHECKING:
@@ -58,49 +62,73 @@ if TYPE_CHECKING:
 JSON = "wattribute.json"
 FORMAT = "wattribute-recording"
 VERSION = 1
+LAUNCHES = "launches.parquet"
 _TABLES = {"frames": Frames, "nodes": Nodes, "processes": Processes, "locations": Locations}
 ROW_GROUP = 1 << 18  # spans, 9 MB of columns: what is held of a location at a time
 _SIGNAL_COLUMNS = ("times", "values")
 _VALUE_TYPES = ("int64", "uint64", "float64")
+_SPANS = {
+    "start": np.int64,
+    "end": np.int64,
+    "frame": np.int32,
+    "parent": np.int64,
+    "depth": np.int32,
+    "resumed": np.bool_,
+}
+# writes all spans into a folder; returns the recording with what decoding reported
+SpanWriter = Callable[[Path, Recording, int, Any], Recording]
 
 
 # ---------------------------------------------------------------------------------------------------------- saving
 
 
-def save(recording: Recording, path: str | os.PathLike[str], threads: int = 2, progress: Any = None) -> None:
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a recording's folder, if there is one; anything else of that name is an error and stays."""
+    folder = Path(path)
+    if not folder.exists():
+        return
+    ours = any((folder / name).is_file() for name in (JSON, "journal"))
+    if folder.is_symlink() or not ours:
+        raise OutputError(f"{folder} is not a recording: it is not overwritten; choose another name")
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be removed: {error.strerror}") from error
+
+
+def save(
+    recording: Recording,
+    path: str | os.PathLike[str],
+    threads: int = 2,
+    progress: Any = None,
+    spans: SpanWriter | None = None,
+) -> None:
     """Write a recording to a new folder; an existing one is an error, never overwritten.
 
-    ``progress(done, whole)`` is called as locations are written.
+    ``progress(done, whole)`` is called as locations are written; ``spans`` writes them elsewhere (see engines.convert).
     """
     folder = new_folder(path)
     try:
-        fill(recording, folder, threads, progress)
+        fill(recording, folder, threads, progress, spans)
     except KeyboardInterrupt:  # nothing is lost: the recording is still where it came from
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def new_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder that is not there yet."""
-    folder = Path(path)
-    check_name(folder)
-    try:
-        folder.mkdir(parents=True)
-    except FileExistsError:
-        raise OutputError(f"{folder} exists already; choose another name or remove it") from None
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
-    return folder
-
-
-def fill(recording: Recording, folder: Path, threads: int = 2, progress: Any = None) -> None:
+def fill(
+    recording: Recording, folder: Path, threads: int = 2, progress: Any = None, spans: SpanWriter | None = None
+) -> None:
     """Write a recording into a folder that is there already (a recorder made it when the run began)."""
     try:
         _write_json(folder, _describe(recording, "partial"))
         for name in _TABLES:
             _write_table(folder / f"{name}.parquet", getattr(recording, name))
         _write_readings(folder / "readings", recording.signals)
-        _write_spans(folder / "spans", recording, threads, progress)
+        (folder / "spans").mkdir()
+        launches = launches_of(recording.spans)
+        recording = (spans or _write_spans)(folder / "spans", recording, threads, progress)
+        if launches is not None and len(launches.at):
+            _write_table(folder / LAUNCHES, launches)
         _write_json(folder, _describe(recording, "complete"))
     except OSError as error:
         raise OutputError(
@@ -142,9 +170,7 @@ def _plain(value: Any) -> Any:
 
 
 def _write_json(folder: Path, content: dict[str, Any]) -> None:
-    temporary = folder / (JSON + ".new")
-    temporary.write_text(json.dumps(content, default=_plain, indent=1), encoding="utf-8")
-    temporary.replace(folder / JSON)
+    write_file(folder / JSON, json.dumps(content, default=_plain, indent=1))
 
 
 def _write_table(path: Path, table: Any) -> None:
@@ -177,18 +203,19 @@ def _write_readings(folder: Path, signals: Sequence[Signal]) -> None:
                 writer.write_table(pa.table(rows, schema=schema))
 
 
-def _write_spans(folder: Path, recording: Recording, threads: int, progress: Any) -> None:
-    folder.mkdir()
+def _write_spans(folder: Path, recording: Recording, threads: int, progress: Any) -> Recording:
     locations = list(recording.spans.locations())
     done = 0
     with ThreadPoolExecutor(max(1, threads)) as pool:
-        for _ in pool.map(lambda at: _write_location(folder, at, recording.spans.spans(at)), locations):
+        for _ in pool.map(lambda at: write_location(folder, at, recording.spans.spans(at)), locations):
             done += 1
             if progress:
                 progress(done, len(locations))
+    return recording
 
 
-def _write_location(folder: Path, location: int, spans: Spans) -> None:
+def write_location(folder: Path, location: int, spans: Spans) -> None:
+    """Write the spans of a location to a file; no file without spans."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -218,34 +245,43 @@ def detects(path: Path) -> bool:
 
 
 def read(path: Path, selection: Selection) -> Recording:
-    """The reader plug-in "watt": load, then keep what was selected."""
+    """Load a recording and keep what was selected (the reader plug-in "watt")."""
     s = selection
-    return select(load(path), s.process, s.frame, s.exclude_frame, s.metric)
+    return select_metrics(load(path), s.metric)
 
 
 def load(path: str | os.PathLike[str]) -> Recording:
-    """The recording in a folder; a partial one loads as far as it goes and says so in its problems."""
+    """Load the recording in a folder; a partial one loads as far as it goes and lists that among its problems."""
     folder = Path(path)
     content = _read_json(folder)
-    problems = [Problem(**p) for p in content.get("problems", ())]
+    with damage_as_format_error(folder / JSON):
+        return _load(folder, content)
+
+
+def _load(folder: Path, content: dict[str, Any]) -> Recording:
+    problems = [typed(Problem, p) for p in content.get("problems", ())]
     if content.get("state") != "complete":
         problems.append(Problem("partial", f"{folder}: the archive is partial (its writer was stopped)"))
     tables = {name: _read_table(folder / f"{name}.parquet", kind, problems) for name, kind in _TABLES.items()}
-    return Recording(
-        clock=Clock(**content["clock"]),
-        spans=ArchivedSpans.of(folder / "spans"),
+    if not len(tables["nodes"]):  # lost
+        tables["processes"] = replace(tables["processes"], node=np.full(len(tables["processes"]), -1))
+    recording = Recording(
+        clock=typed(Clock, content["clock"]),
+        spans=ArchivedSpans.of(folder / "spans", len(tables["frames"])),
         signals=_read_signals(folder / "readings", content["signals"], problems),
-        devices=tuple(Device(**d) for d in content["devices"]),
-        topology=tuple(Link(**(link | {"locations": tuple(link["locations"])})) for link in content["topology"]),
-        missing=tuple(Missing(**m) for m in content["missing"]),
+        devices=tuple(typed(Device, d) for d in content["devices"]),
+        topology=tuple(typed(Link, link | {"locations": tuple(link["locations"])}) for link in content["topology"]),
+        missing=tuple(typed(Missing, m) for m in content["missing"]),
         noticed=tuple(problems),
         metadata=content["metadata"],
         **tables,
     )
+    check(recording)
+    return recording
 
 
 def about(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What an archive says of itself (state, clock, devices, metadata …), without opening its tables."""
+    """The header of an archive (state, clock, devices, metadata …), without opening its tables."""
     return _read_json(Path(path))
 
 
@@ -253,6 +289,7 @@ def _read_json(folder: Path) -> dict[str, Any]:
     file = folder / JSON
     if not file.is_file():
         raise NotFoundError(f"{folder}: no {JSON} in it, so it is not an archive of wattribute")
+    check_size(file)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -266,6 +303,10 @@ def _read_json(folder: Path) -> dict[str, Any]:
     missing = {"clock", "devices", "signals", "topology", "missing", "metadata"} - content.keys()
     if missing:
         raise FormatError(file, f"lacks {', '.join(sorted(missing))}")
+    with damage_as_format_error(file):
+        unknown = {str(signal["type"]) for signal in content["signals"]} - set(_VALUE_TYPES)
+    if unknown:  # it names a file of readings
+        raise FormatError(file, f"signals of type {', '.join(map(repr, sorted(unknown)))}; known: {_VALUE_TYPES}")
     return content
 
 
@@ -275,10 +316,21 @@ def _parquet(path: Path, problems: list[Problem]) -> Any:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
+        with pq.ParquetFile(path) as parquet:
+            check_size(path, _decoded_bytes(parquet.metadata, range(parquet.num_row_groups)))
+            return parquet.read()
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         problems.append(_unreadable(path, error))
         return None
+
+
+def _decoded_bytes(metadata: Any, groups: Iterable[int]) -> int:
+    """What row groups take in memory: 8 bytes per number, however well they were packed, or what their text takes."""
+    size = 0
+    for group in groups:
+        rows = metadata.row_group(group)
+        size += max(8 * rows.num_rows * rows.num_columns, rows.total_byte_size)
+    return size
 
 
 def _unreadable(path: Path, error: Exception, location: int | None = None) -> Problem:
@@ -295,16 +347,25 @@ def _read_table(path: Path, kind: Any, problems: list[Problem]) -> Any:
         )
     if table is None:
         return kind.of([])
-    columns = {}
-    for f in fields(kind):
-        column = table.column(f.name)
-        if f.name == "properties":
-            columns[f.name] = tuple(json.loads(text) for text in column.to_pylist())
-        elif f.metadata["dtype"] is object:
-            columns[f.name] = tuple(column.to_pylist())
-        else:
-            columns[f.name] = column.to_numpy()
+    columns: dict[str, Any] = {}
+    with damage_as_format_error(path):
+        for f in fields(kind):
+            column = table.column(f.name)
+            if f.name == "properties":
+                columns[f.name] = tuple(json.loads(text) for text in column.to_pylist())
+            elif f.metadata["dtype"] is object:
+                columns[f.name] = tuple(str(text) for text in column.to_pylist())
+            else:
+                columns[f.name] = _numbers(column, f.metadata["dtype"])
     return kind(**columns)
+
+
+def _numbers(column: Any, dtype: Any) -> npt.NDArray[Any]:
+    """A column as numbers of this type; raises ValueError for one that does not hold such."""
+    values = column.to_numpy()
+    if values.dtype.kind not in "iufb" or not np.can_cast(values.dtype, dtype, "same_kind"):
+        raise ValueError(f"a column of {column.type}, where {np.dtype(dtype)} was expected")
+    return np.asarray(values, dtype)
 
 
 def _read_signals(folder: Path, described: list[dict[str, Any]], problems: list[Problem]) -> tuple[Signal, ...]:
@@ -314,14 +375,18 @@ def _read_signals(folder: Path, described: list[dict[str, Any]], problems: list[
         table = _parquet(folder / f"{kind}.parquet", problems)
         if table is None:
             continue
-        owner, ticks, values = (table.column(name).to_numpy() for name in ("signal", "ticks", "value"))
+        with damage_as_format_error(folder / f"{kind}.parquet"):
+            wanted = {"signal": np.uint32, "ticks": np.int64, "value": kind}
+            owner, ticks, values = (_numbers(table.column(name), dtype) for name, dtype in wanted.items())
+            if (np.diff(owner.astype(np.int64)) < 0).any():
+                raise ValueError("readings of signals that are out of order")
         edges = np.searchsorted(owner, np.arange(len(types) + 1))
         for at in np.flatnonzero(np.diff(edges)):
             readings[int(at)] = ticks[edges[at] : edges[at + 1]], values[edges[at] : edges[at + 1]]
     signals = []
     for i, d in enumerate(described):
         times, values = readings.get(i, (np.empty(0, np.int64), np.empty(0, types[i])))
-        signals.append(Signal(**(d | {"scale": Fraction(d["scale"]), "times": times, "values": values})))
+        signals.append(typed(Signal, d | {"scale": Fraction(d["scale"]), "times": times, "values": values}))
     return tuple(signals)
 
 
@@ -333,9 +398,12 @@ class ArchivedSpans(SpanTable):
     there: tuple[int, ...] = ()  # the locations that have spans
     _problems: list[Problem] = field(default_factory=list)
 
+    frames: int = 1 << 31  # spans of frames beyond that are damage
+
     @classmethod
-    def of(cls, folder: Path) -> ArchivedSpans:
-        return cls(folder=folder, there=tuple(sorted(int(file.stem) for file in folder.glob("*.parquet"))))
+    def of(cls, folder: Path, frames: int = 1 << 31) -> ArchivedSpans:
+        named = (int(file.stem) for file in folder.glob("*.parquet") if file.stem.isdecimal())
+        return cls(folder=folder, there=tuple(sorted(named)), frames=frames)
 
     def locations(self) -> Sequence[int]:
         return self.there
@@ -360,20 +428,46 @@ class ArchivedSpans(SpanTable):
         return Fold.of(rolled.close())
 
     def pieces(self, location: int, most: int) -> Iterator[Spans]:
-        """A row group after the other, whatever ``most`` says: a file is read as it was written."""
+        """Row group by row group; ``most`` is ignored, because a file is read as it was written."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if location not in self.there:
             return
-        file = self.folder / f"{location}.parquet"
+        file, first = self.folder / f"{location}.parquet", 0
         try:
             with pq.ParquetFile(file) as parquet:
                 for group in range(parquet.num_row_groups):
-                    table = parquet.read_row_group(group, columns=[f.name for f in fields(Spans)])
-                    yield Spans(**{f.name: table.column(f.name).to_numpy() for f in fields(Spans)})
-        except (OSError, pa.ArrowException) as error:
+                    check_size(file, _decoded_bytes(parquet.metadata, [group]))
+                    with damage_as_format_error(file):
+                        table = parquet.read_row_group(group, columns=[f.name for f in fields(Spans)])
+                        spans = Spans(**{f.name: _numbers(table.column(f.name), _SPANS[f.name]) for f in fields(Spans)})
+                        self._check(spans, first)
+                        first += len(spans)
+                    yield spans
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             self._problems.append(_unreadable(file, error, location))
+
+    def _check(self, spans: Spans, first: int) -> None:
+        """Raise ValueError for spans that point outside: the core follows them without looking."""
+        if not len(spans):
+            return
+        rows = np.arange(first, first + len(spans))
+        if int(spans.frame.min()) < 0 or int(spans.frame.max()) >= self.frames:
+            raise ValueError(
+                f"spans of frames {spans.frame.min()} to {spans.frame.max()}, of which {self.frames} exist"
+            )
+        if (spans.parent >= rows).any() or int(spans.parent.min()) < -1 or int(spans.depth.min()) < 0:
+            raise ValueError("spans whose parents come after them, or that are none")
+        if (spans.end < spans.start).any():
+            raise ValueError("spans that end before they start")
+
+    def launches(self) -> Launches | None:
+        file = self.folder.parent / LAUNCHES
+        table = _parquet(file, self._problems) if file.exists() else None
+        if table is None:
+            return None
+        return Launches(**{f.name: table.column(f.name).to_numpy() for f in fields(Launches)})
 
     def problems(self) -> Sequence[Problem]:
         return tuple(dict.fromkeys(self._problems))

@@ -25,7 +25,7 @@ class EntryPoint(NamedTuple):
 
 
 def entry_points(group: str, path: Sequence[str]) -> dict[str, EntryPoint]:
-    """Those of a group; a package that is found twice counts where it is imported from, which is where it comes first.
+    """The entry points of a group; of a package installed twice, those of the copy that is imported, the first.
 
     Packages inside zip files are left to ``importlib.metadata``.
     """
@@ -33,14 +33,14 @@ def entry_points(group: str, path: Sequence[str]) -> dict[str, EntryPoint]:
         from importlib import metadata
 
         return {point.name: EntryPoint(point.name, point.value) for point in metadata.entry_points(group=group)}
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     packages: set[str] = set()
     for entry in path:
         for package, text in _texts(entry or "."):
             if package not in packages:
                 packages.add(package)
-                found = {point.name: point for point in _section(text, group)} | found  # who comes first has the name
-    return found
+                points = {point.name: point for point in _section(text, group)} | points  # who comes first has the name
+    return points
 
 
 def _texts(folder: str) -> Iterator[tuple[str, str]]:

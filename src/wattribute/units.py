@@ -6,6 +6,7 @@ integer readings stay exact until the first reading was subtracted.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -52,7 +53,7 @@ _WHOLE = {
 
 
 def parse(text: str) -> Unit:
-    """The SI unit of a unit string; raises OptionError for one it does not know."""
+    """Parse a unit string into its SI unit; raises OptionError for one it does not know."""
     text = text.strip()
     if text in _WHOLE:
         return _WHOLE[text]
@@ -60,3 +61,13 @@ def parse(text: str) -> Unit:
         if text.endswith(symbol) and text[: -len(symbol)] in _PREFIXES:
             return Unit("°C" if symbol == "degC" else symbol, _PREFIXES[text[: -len(symbol)]])
     raise OptionError.unknown("unit", text, [*_WHOLE, *(p + s for s in _SYMBOLS for p in _PREFIXES)])
+
+
+TIMES_S = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000)}
+TIMES_S |= {"s": Fraction(1), "min": Fraction(60), "h": Fraction(3600), "d": Fraction(86400)}
+
+
+def parse_time(text: str) -> Fraction | None:
+    """Parse into seconds a time such as 100ms, 90 min or 2h; None for anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)", text.strip())
+    return Fraction(match[1]) * TIMES_S[match[2]] if match and match[2] in TIMES_S else None

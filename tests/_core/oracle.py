@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wattribute._core.records import TYPE, Files, Tables
+from wattribute._core.records import TYPE, LocationFiles, LookUpTables
 
 
 def chunk_sizes(anchor: Path) -> tuple[int, int]:
@@ -20,10 +20,12 @@ def chunk_sizes(anchor: Path) -> tuple[int, int]:
     return events, definitions
 
 
-def files_of(anchor: Path, location: int, declared: int = 0, offset_ticks: int = 0) -> Files:
+def files_of(anchor: Path, location: int, declared: int = 0, offset_ticks: int = 0) -> LocationFiles:
     folder = anchor.with_suffix("")
     sizes = chunk_sizes(anchor)
-    return Files(str(folder / f"{location}.evt"), str(folder / f"{location}.def"), *sizes, offset_ticks, declared)
+    return LocationFiles(
+        str(folder / f"{location}.evt"), str(folder / f"{location}.def"), *sizes, offset_ticks, declared
+    )
 
 
 def bit_pattern(value: Any, kind: int) -> int:
@@ -48,15 +50,15 @@ class Oracle:
             self.regions = [region._ref for region in definitions.regions]
         self.locations = {ref: count for ref, count in every.items() if Path(files_of(anchor, ref).evt).exists()}
 
-    def files(self, location: int, relative: bool = True) -> Files:
+    def files(self, location: int, relative: bool = True) -> LocationFiles:
         return files_of(self.anchor, location, self.locations[location], self.offset_ticks if relative else 0)
 
-    def tables(self) -> Tables:
+    def tables(self) -> LookUpTables:
         """Frame rows are region ids here."""
         region = np.full(max(self.regions, default=-1) + 1, -1, np.int32)
         region[self.regions] = self.regions
         empty = np.empty(0, np.int32)
-        return Tables(region, empty, empty, np.ones(len(region), np.uint8))
+        return LookUpTables(region, empty, empty, np.ones(len(region), np.uint8))
 
     def events(self) -> dict[int, dict[str, Any]]:
         """By location: time, kind, ref, metric_n, metric_type, metric_bits as in ``_core``'s events()."""

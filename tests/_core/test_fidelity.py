@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wattribute._core import library, otf2, reference_otf2
-from wattribute._core.records import FIRST_KIND, KINDS, TYPE, Tables
+from wattribute._core.records import FIRST_KIND, KINDS, TYPE, LookUpTables
 
 from . import every_kind
 from .oracle import Oracle
@@ -53,7 +53,7 @@ def compiled() -> None:
         pytest.skip("the C core was not compiled")
 
 
-def busy_tables(oracle: Oracle) -> Tables:
+def busy_tables(oracle: Oracle) -> LookUpTables:
     """Tables with every sort of look-up: a frame left out, undefined regions and contexts, all pseudo-frames."""
     tables, frames = oracle.tables(), max(oracle.regions, default=0) + 1
     region = tables.region.copy()
@@ -61,7 +61,7 @@ def busy_tables(oracle: Oracle) -> Tables:
     keep = np.ones(frames + 5, np.uint8)
     keep[3::7] = 0
     contexts = np.array([0, 1, 2, -1, 4, 5, 6], np.int32), np.array([-1, 0, 0, 1, 1, 5, 2], np.int32)
-    return Tables(region, *contexts, keep, *range(frames, frames + 5))
+    return LookUpTables(region, *contexts, keep, *range(frames, frames + 5))
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -79,6 +79,7 @@ def test_the_twin_reads_real_traces_like_c(shared: Path, name: str) -> None:
     for location in locations[:6]:  # the smaller ones: the twin is a thousand times slower
         files = oracle.files(location)
         same(reference_otf2.events(files), otf2.events(files))
+        same(reference_otf2.parameters(files), otf2.parameters(files))
         same(reference_otf2.decode(files, tables), otf2.decode(files, tables))
 
 
@@ -117,7 +118,7 @@ def test_spans_are_the_enters_and_leaves(shared: Path, name: str) -> None:
         np.testing.assert_array_equal(spans["start"], times[enters])
         np.testing.assert_array_equal(spans["frame"], events["ref"][enters])
         np.testing.assert_array_equal(np.sort(spans["end"]), times[events["kind"] == TYPE["Leave"]])
-        assert spans["nesting"].tolist() == [0, 0, 0, 0]
+        assert spans["nesting"].tolist() == [0, 0, 0, 0, 0]
         nested = spans["parent"] >= 0
         assert (spans["start"][spans["parent"][nested]] <= spans["start"][nested]).all()
         assert (spans["end"][spans["parent"][nested]] >= spans["end"][nested]).all()

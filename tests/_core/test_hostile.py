@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from wattribute._core import otf2, reference_otf2
-from wattribute._core.records import Files, Tables
+from wattribute._core.records import LocationFiles, LookUpTables
 from wattribute.readers.otf2.writer import Writer
 
 from . import fuzzing
@@ -22,18 +22,18 @@ CHUNK = fuzzing.CHUNK
 HEADER = bytes([3, 0x42]) + (1).to_bytes(8, "little") + (0).to_bytes(8, "little")
 
 
-def files(evt: Path, local: Path | str = "", chunk: int = CHUNK, offset: int = 0) -> Files:
-    return Files(str(evt), str(local), chunk, CHUNK, offset, 400)
+def files(evt: Path, local: Path | str = "", chunk: int = CHUNK, offset: int = 0) -> LocationFiles:
+    return LocationFiles(str(evt), str(local), chunk, CHUNK, offset, 400)
 
 
-def tables() -> Tables:
+def tables() -> LookUpTables:
     """Forty frames, the last five of them pseudo-frames; contexts 0 → 1 → 2 and 0 → 3."""
     keep = np.ones(40, np.uint8)
     keep[7] = 0
     region = np.arange(20, dtype=np.int32)
     region[11] = -1
     contexts = np.array([21, 22, -1, 23], np.int32), np.array([-1, 0, 1, 0], np.int32)
-    return Tables(region, *contexts, keep, 33, 34, 35, 36, 37)
+    return LookUpTables(region, *contexts, keep, 33, 34, 35, 36, 37)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_unknown_kinds_are_skipped_and_counted(tmp_path: Path, core: Any) -> Non
     path = tmp_path / "new.evt"
     path.write_bytes(HEADER + b"\x0c\x00\xf0\x02\xff\xff\x0d\x00\x02\x01")
     found = core.decode(files(path), tables())
-    assert found["nesting"].tolist() == [0, 0, 0, 1]
+    assert found["nesting"].tolist() == [0, 0, 0, 1, 0]
     assert len(found["start"]) == 1
 
 
@@ -193,7 +193,7 @@ def test_ids_out_of_range(tmp_path: Path, core: Any) -> None:
     assert found["end"].tolist() == [8, 6]
     assert found["parent"].tolist() == [-1, 0]
     assert found["undefined"] == 3
-    assert found["nesting"].tolist() == [0, 0, 0, 0]
+    assert found["nesting"].tolist() == [0, 0, 0, 0, 0]
 
 
 def test_a_file_that_grows_while_it_is_read(seeds: Path, tmp_path: Path) -> None:

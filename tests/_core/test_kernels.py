@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import curves, nested_spans
 from wattribute._core import kernels, library, otf2, reference, reference_otf2
-from wattribute._core.records import Files, Tables
+from wattribute._core.records import LocationFiles, LookUpTables
 from wattribute.model import Curve, Intervals, Keys
 from wattribute.readers.otf2.writer import Writer
+from wattribute.testing.strategies import curves, nested_spans
 
 from .oracle import Oracle
 from .test_fidelity import TRACES, busy_tables, same
@@ -112,9 +112,9 @@ def test_fused_over_a_written_file(spans: Any, several: list[Curve], chosen: Key
             location = trace.location("thread", trace.process("rank", trace.node("host", "node")))
             for time, entering, row in _in_order(spans):
                 (location.enter if entering else location.leave)(1000 + time, int(spans.frame[row]))
-        files = Files(f"{folder}/traces/0.evt", f"{folder}/traces/0.def", 1 << 20, 1 << 18, 1000, 0)
+        files = LocationFiles(f"{folder}/traces/0.evt", f"{folder}/traces/0.def", 1 << 20, 1 << 18, 1000, 0)
         none = np.empty(0, np.int32)
-        tables = Tables(np.arange(FRAMES, dtype=np.int32), none, none, np.ones(FRAMES, np.uint8))
+        tables = LookUpTables(np.arange(FRAMES, dtype=np.int32), none, none, np.ones(FRAMES, np.uint8))
         found = otf2.fold(files, tables, several, chosen)
         read = type("Spans", (), otf2.decode(files, tables, metrics=False))
     np.testing.assert_array_equal(read.start, spans.start)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wattribute._core import otf2, reference_otf2
-from wattribute._core.records import Many, Read
+from wattribute._core.records import LocationBatch, Read
 
 from . import fuzzing
 from .test_fidelity import compiled, same
@@ -21,8 +21,8 @@ EVENTS, MEMBERS = ("metric_time", "metric_id", "metric_n"), ("metric_type", "met
 SOUND = range(6)
 
 
-def many(folder: Path, ids: Any, declared: int = 400) -> Many:
-    return Many(str(folder), np.array(ids, np.uint64), np.full(len(ids), declared, np.uint64), CHUNK, CHUNK, 7)
+def many(folder: Path, ids: Any, declared: int = 400) -> LocationBatch:
+    return LocationBatch(str(folder), np.array(ids, np.uint64), np.full(len(ids), declared, np.uint64), CHUNK, CHUNK, 7)
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def of_one(read: Read, i: int, column: str) -> Any:
     return read.columns[column][bound[i - 1] if i else 0 : bound[i]]
 
 
-def as_alone(given: Many, read: Read, spans: bool) -> None:
+def as_alone(given: LocationBatch, read: Read, spans: bool) -> None:
     names = SPANS if spans else EVENTS + MEMBERS
     assert tuple(read.columns) == names
     for i in range(len(given.ids)):
         alone = otf2.decode(given.files(i), tables(), spans, not spans)
-        told = read.told(i)
+        told = read.details(i)
         same({name: alone[name] for name in (*names, *told)}, {name: of_one(read, i, name) for name in names} | told)
         np.testing.assert_array_equal(read.counts[i], alone["counts"])
         quiet = not (alone["status"]["code"] or alone["nesting"].any() or alone["undefined"] or alone["backward"])
@@ -68,10 +68,10 @@ def test_each_as_alone(folder: Path, core: Any, spans: bool) -> None:
     given = many(folder, IDS)
     read = core.decode_many(given, tables(), spans)
     as_alone(given, read, spans)
-    codes = [read.told(i)["status"]["code"] for i in range(len(IDS))]
+    codes = [read.details(i)["status"]["code"] for i in range(len(IDS))]
     assert codes[1:8] == ["empty", "truncated", "", "corrupt", "io", "missing", "io"]
     assert codes[10] == "truncated"
-    assert read.told(10)["status"]["message"].startswith(f"{folder}/17.def: ends early")
+    assert read.details(10)["status"]["message"].startswith(f"{folder}/17.def: ends early")
 
 
 @pytest.mark.parametrize("spans", [True, False])
@@ -94,7 +94,7 @@ def test_plain_is_what_has_nothing_to_tell(folder: Path) -> None:
                 location.leave(time, main)
     chunk = 1 << 20
     declared = np.array([2, 1, 3], np.uint64)  # the third has two
-    given = Many(str(folder / "t" / "traces"), np.arange(3, dtype=np.uint64), declared, chunk, chunk, 0)
+    given = LocationBatch(str(folder / "t" / "traces"), np.arange(3, dtype=np.uint64), declared, chunk, chunk, 0)
     assert otf2.decode_many(given, tables(), True).plain.tolist() == [True, False, False]
 
 

@@ -12,14 +12,14 @@ from tests.meters.fakes import FakeNvml, FakePowercap, Wave
 from tests.meters.test_rapl import CPU_CLOCK, opened, power_pmu
 from wattribute._core.polling import Polling, polling
 from wattribute._core.shared import opened as library
-from wattribute.meters.files import CounterFile, Words
+from wattribute.journal.file import Journal
+from wattribute.meters.files import CounterFile, WordSum
 from wattribute.meters.hwmon import Hwmon
-from wattribute.meters.model import Model
+from wattribute.meters.model import PowerModel
 from wattribute.meters.nvml import Nvml
 from wattribute.meters.rapl import Rapl
 from wattribute.meters.sources import Sources
-from wattribute.recorders.journal import Journal
-from wattribute.recorders.plans import Plan
+from wattribute.recorders.schedule import MeterSchedule
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no compiled core here")
 MS = 1_000_000
@@ -110,7 +110,7 @@ def test_perf_events(tmp_path):
 
 def test_the_model_makes_energy_of_cpu_time(tmp_path):
     (tmp_path / "stat").write_text("cpu  5 6 7 1000 2000 8 9 3000 0 0\ncpu0 1 2 3\n")
-    meter = Model(str(tmp_path))
+    meter = PowerModel(str(tmp_path))
     row, again = both(meter)
     assert values(row) == values(again) == [5 + 6 + 7 + 8 + 9]  # no idle time, no waiting, nothing stolen
     assert len(meter.readings(row)) == len(meter.channels())
@@ -129,7 +129,7 @@ def test_words_are_added_up_or_nothing_is_said(tmp_path_factory, words, numbers,
     path = tmp_path_factory.getbasetemp() / "words"
     path.write_bytes(between.join(words) + b"\n")
     sources = Sources(time.monotonic_ns)
-    sources.add(Words(CounterFile(path), numbers))
+    sources.add(WordSum(CounterFile(path), numbers))
     (expected,), (found,) = values(sources.read()), values(polling([sources]).read(0))
     if expected is not None and abs(expected) >= 2**63:
         expected = None  # a number that no journal holds
@@ -160,7 +160,7 @@ class Offered:
     def __init__(self, path):
         path.write_text("7\n")
         self.sources = Sources(time.monotonic_ns)
-        self.sources.add(Words(CounterFile(path)))
+        self.sources.add(WordSum(CounterFile(path)))
 
     def channels(self):
         return ()
@@ -188,7 +188,7 @@ def polled(tmp_path, dues_and_intervals) -> Polling:
 @given(st.integers(0, 5000), st.integers(1, 1000))
 def test_the_next_reading_is_planned_as_in_python(tmp_path_factory, late_ms, interval_ms):
     core = polled(tmp_path_factory.getbasetemp(), [(0, interval_ms * MS)])
-    plans = [Plan(0, Offered(tmp_path_factory.getbasetemp() / "m"), interval_ms / 1e3) for _ in range(2)]
+    plans = [MeterSchedule(0, Offered(tmp_path_factory.getbasetemp() / "m"), interval_ms / 1e3) for _ in range(2)]
     before = time.monotonic_ns()
     for plan in (*plans, core.meters[0]):
         plan.due_ns = before - late_ms * MS

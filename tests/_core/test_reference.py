@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import curves, nested_spans, spans_of
 from wattribute._core import reference
 from wattribute.model import Curve, Intervals, Keys
+from wattribute.testing.recordings import spans as spans_of
+from wattribute.testing.strategies import curves, nested_spans
 
 COLUMNS = ("calls", "self_ticks", "total_ticks", "self_covered", "total_covered", "self_value", "total_value")
 BOUNDS = ("self_low", "self_high", "total_low", "total_high")

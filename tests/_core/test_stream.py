@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import curves, nested_spans, spans_of
 from wattribute import _core
 from wattribute._core import stream
 from wattribute.model import Curve, Intervals, Keys
 from wattribute.model.spans import ABSENT, cut, joined, rows_of
+from wattribute.testing.recordings import spans as spans_of
+from wattribute.testing.strategies import curves, nested_spans
 
-KINDS = [stream.Twin, stream.Stream] if stream.LIBRARY is not None else [stream.Twin]
+KINDS = [stream.Twin, stream.EventStream] if stream.LIBRARY is not None else [stream.Twin]
 rows_of_frames = st.lists(st.sampled_from([0, 1, 2, -1, ABSENT]), min_size=4, max_size=4)
 
 

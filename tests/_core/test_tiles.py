@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import curves, nested_spans, spans_of
 from wattribute._core import reference_tiles, tiles
+from wattribute.testing.recordings import spans
+from wattribute.testing.strategies import curves, nested_spans
 
 pairs = curves(bounds=False).map(lambda curve: (curve.times, curve.values))
 keeps = st.lists(st.booleans(), min_size=4, max_size=4).map(np.array)
@@ -14,7 +15,7 @@ keeps = st.lists(st.booleans(), min_size=4, max_size=4).map(np.array)
 
 def test_by_hand():
     # main [0, 16) holds f [2, 10), which holds g [4, 6); bins of 4 ticks; S rises by 2 J per tick up to t = 8, then 1.
-    lane = spans_of([(0, 16, 0, -1), (2, 10, 1, 0), (4, 6, 2, 1)])
+    lane = spans([(0, 16, 0, -1), (2, 10, 1, 0), (4, 6, 2, 1)])
     curve = (np.array([0, 8, 16]), np.array([0.0, 16.0, 24.0]))
     out = tiles.bins(lane, 3, np.ones(3, bool), curve, 0, 4, 2, 3)
     root, halves, quarters = out[:1], out[1:3], out[3:]
@@ -34,7 +35,7 @@ def test_by_hand():
 
 
 def test_a_frame_that_is_not_kept_leaves_its_energy_to_the_one_around_it():
-    lane = spans_of([(0, 8, 0, -1), (2, 4, 1, 0), (8, 10, 1, -1)])
+    lane = spans([(0, 8, 0, -1), (2, 4, 1, 0), (8, 10, 1, -1)])
     curve = (np.array([0, 10]), np.array([0.0, 10.0]))
     ticks, _, energy = tiles.sums(lane, 2, np.array([True, False]), curve, 0, 10)
     assert ticks.tolist() == [6, 4]
@@ -74,7 +75,7 @@ def test_no_energy_vanishes_at_any_level(lane, curve, keep, depth):
 
 def test_a_frame_out_of_range_is_refused():
     with pytest.raises(ValueError, match="frame"):
-        tiles.bins(spans_of([(0, 8, 5, -1)]), 2, np.ones(2, bool), None, 0, 1, 3, 4)
+        tiles.bins(spans([(0, 8, 5, -1)]), 2, np.ones(2, bool), None, 0, 1, 3, 4)
 
 
 def test_the_c_core_was_built():

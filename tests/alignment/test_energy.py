@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from wattribute.alignment import energy
 from wattribute.errors import OptionError
-from wattribute.model import Clock, Signal
+from wattribute.model import Clock
+from wattribute.testing import recordings
 
 CLOCK = Clock(ticks_per_s=10)
 
 
 def signal(kind, times, values, unit="J", **more):
-    return Signal("s", kind, unit, np.array(times, np.int64), np.array(values), **more)
+    return recordings.signal(kind, values, times, "s", unit, device="", host="", **more)
 
 
 def kinds(curve):
@@ -69,6 +70,45 @@ def test_a_reset_is_cut_out():
     assert curve.pieces.start.tolist() == [0, 2]
     assert curve.pieces.end.tolist() == [1, 3]
     assert kinds(curve) == ["reset"]
+
+
+def test_many_wraps_and_many_resets_are_one_problem_each():
+    # modulo 2^32 by quarters: every fourth reading wraps, each step is 2^30; 0 … 3 and back is a reset
+    wraps = energy(signal("counter", range(4000), np.arange(4000) * 2**30 % 2**32), CLOCK)
+    assert wraps.measured == 3999 * 2**30
+    assert [one.message for one in wraps.problems] == [
+        "s: wrapped around 999 times, first at reading 4 (a width of 4.29497e+09 is assumed)"
+    ]
+    resets = energy(signal("counter", range(4000), np.arange(4000) % 4), CLOCK)
+    assert resets.measured == 3000  # three known steps of each of 1000 rounds
+    assert len(resets.pieces) == 1000
+    assert kinds(resets) == ["reset"]
+    assert "999 times, first at reading 4" in resets.problems[0].message
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=30), st.sampled_from([None, 20, 40]))
+def test_falls_are_undone_as_if_one_at_a_time(values, wraps_at):
+    from wattribute.alignment.energy import unwrapped
+
+    one = signal("counter", range(len(values)), values, wraps_at=wraps_at)
+    times, steps, cuts = unwrapped(one, one.times, one.values)
+
+    def width(values, at):  # a rise of at most 90 % of a turn; nothing below 2^16 can be guessed
+        step = values[at + 1] - values[at]
+        return wraps_at if wraps_at and 0 <= step + wraps_at <= 0.9 * wraps_at else 0
+
+    kept = list(range(len(values)))
+    for at in range(len(values) - 2):
+        if values[at + 1] < values[at] <= values[at + 2] and not width(values, at):
+            kept.remove(at + 1)
+    assert times.tolist() == kept
+    rest = [values[i] for i in kept]
+    for at in range(len(rest) - 1):
+        step = rest[at + 1] - rest[at]
+        if step >= 0:
+            assert (steps[at], cuts[at]) == (step, False)
+        else:
+            assert (steps[at], cuts[at]) == ((step + wraps_at, False) if width(rest, at) else (0, True))
 
 
 def test_a_reading_that_dips_is_left_out():
@@ -146,3 +186,32 @@ def test_a_part_of_the_curve():
     assert whole.between(None, 10).measured == 10
     assert whole.between(30, 40).measured == 0
     assert whole.between(0, 20).least.tolist() == [10, 30]
+
+
+def late_updates():
+    """A counter of 100 W that updates every 100 ms; the fourth update is seen 90 ms late."""
+    updates = [0, 100, 200, 300, 490, 500, 600, 700, 800]
+    times = np.arange(0, 801)
+    values = 10 * (np.searchsorted(updates, times, side="right") - 1)
+    return recordings.counter(values, times, stale=True, latency_s=0.104)
+
+
+def test_the_latency_of_a_stale_counter_is_that_of_its_latest_update():
+    # 190 ms passed between two updates, so that an update may speak of what was used 190 ms before
+    made = energy(late_updates(), Clock(ticks_per_s=1000))
+    assert made.latency_ticks == 190
+    on_time = recordings.counter([0, 0, 1, 1, 2, 2], [0, 1, 100, 101, 200, 201], stale=True, latency_s=0.104)
+    regular = energy(on_time, Clock(ticks_per_s=1000))
+    assert regular.latency_ticks == 104
+
+
+def test_power_is_drawn_over_the_time_it_was_used_in():
+    made = energy(late_updates(), Clock(ticks_per_s=1000))
+    power = np.diff(made.values) / np.diff(made.times) * 1000
+    assert power.max() == 1000  # 10 J in the 10 ms after the late update
+    drawn = made.drawn
+    assert np.diff(drawn.values) / np.diff(drawn.times) * 1000 == pytest.approx(100, rel=1e-9)
+    assert drawn.measured == made.measured
+    assert drawn.least.sum() == pytest.approx(made.least.sum())
+    steady = energy(recordings.counter([0, 1, 5, 6], [0, 10, 11, 20]), Clock(1000))
+    assert steady.drawn is steady

@@ -1,50 +1,28 @@
 """Recordings of ranks and nodes on one timeline: what is one thing stays one, nothing is lost."""
 
 import sys
+from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from tests.recordings import spans
 from wattribute import load, save
 from wattribute.alignment.merge import merge
 from wattribute.cli import main
 from wattribute.errors import NoDataError, OptionError
-from wattribute.model import (
-    Clock,
-    Device,
-    Frames,
-    Link,
-    Locations,
-    Nodes,
-    Problem,
-    Processes,
-    Recording,
-    Signal,
-    SpanTable,
-)
+from wattribute.model import Problem
+from wattribute.testing.recordings import RecordingBuilder
 
 
 def rank(number, host, *, boot="b", offset=0, epoch=None, rate=10**9, readings=None, uncertainty=None):
     """A rank with one region of its own and one that all have; the node's counter when it samples."""
-    signals, devices = (), ()
+    about = {"name": f"r{number}", "clock": {"boot": boot, "uncertainty_ns": uncertainty}}
+    made = RecordingBuilder(rate, offset_ticks=offset, length_ticks=100, epoch_ns=epoch, **about).host(host)
+    made.frames((f"only {number}", "user", "region"), ("all", "user", "region"))
+    made.process(f"rank {number}", 1000 + number).thread(f"only {number} 10..20, all 20..50", "MainThread")
     if readings is not None:
-        times, values = (np.array(column, np.int64) for column in zip(*readings, strict=True))
-        signals = (Signal("energy", "counter", "J", times, values, host=host, device="package 0"),)
-        devices = (Device("package 0", "cpu", host),)
-    return Recording(
-        clock=Clock(rate, offset, 100, epoch),
-        frames=Frames.of([(f"only {number}", "user", "region"), ("all", "user", "region")]),
-        nodes=Nodes.of([(0, host, "node", -1, {})]),
-        processes=Processes.of([(1000 + number, f"rank {number}", "process", 0)]),
-        locations=Locations.of([(0, "MainThread", "cpu", 0)]),
-        spans=SpanTable({0: spans([(10, 20, 0, -1), (20, 50, 1, -1)])}),
-        signals=signals,
-        devices=devices,
-        topology=(Link(host, "package 0", (0,), "said"),) if readings else (),
-        noticed=(Problem("regions", "something", 0),),
-        metadata={"name": f"r{number}", "clock": {"boot": boot, "uncertainty_ns": uncertainty}},
-    )
+        times, values = zip(*readings, strict=True)
+        made.counter("package 0", values, times).link("package 0", 0)
+    return made.recording(noticed=(Problem("regions", "something", 0),))
 
 
 def test_ranks_of_one_boot_are_joined_exactly():
@@ -138,3 +116,11 @@ def test_the_verb(tmp_path, monkeypatch, capsys):
         main()
     assert ended.value.code == 1
     assert "exists already" in capsys.readouterr().err
+
+
+def test_merged_processes_have_rank_names():
+    made = [
+        replace(rank(number, "n0"), metadata={"rank": {"rank": number}, "clock": {"boot": "b"}}) for number in (0, 1)
+    ]
+    named = [replace(one, processes=replace(one.processes, name=("python",))) for one in made]
+    assert merge(named).processes.name == ("rank 0 python", "rank 1 python")

@@ -5,17 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from wattribute.alignment.sanity import concerning, examine
-from wattribute.model import Clock, Device, Recording, Signal
+from wattribute.model import Clock, Device, Recording
+from wattribute.testing import recordings as signals
 
 TIMES = np.arange(0, 1000, 10)
 
 
 def counter(name, values, device="GPU 0", times=TIMES, **more):
-    return Signal(name, "counter", "J", np.asarray(times), np.asarray(values), host="n", device=device, **more)
+    return signals.counter(values, times, name, device=device, host="n", **more)
+
+
+def gauge(values, name="power", unit="W"):
+    return signals.gauge(values, TIMES, name, unit, host="n")
 
 
 def recording(*signals, devices=()):
-    return Recording(Clock(ticks_per_s=1000), signals=signals, devices=tuple(Device(*d, "n") for d in devices))
+    return Recording(
+        Clock(ticks_per_s=1000), signals=signals, devices=tuple(Device(name, kind, "n") for name, kind in devices)
+    )
 
 
 def kinds(*signals, devices=()):
@@ -34,15 +41,15 @@ def test_dead_and_stale():
 
 
 def test_a_gauge_that_never_changes_is_worth_a_word_but_no_warning():
-    gauge = Signal("busy", "gauge", "%", TIMES, TIMES * 0, host="n", device="GPU 0")
-    (check,) = examine(recording(gauge))
+    busy = gauge(TIMES * 0, "busy", "%")
+    (check,) = examine(recording(busy))
     assert (check.kind, check.warns) == ("constant", False)
 
 
 def test_power_below_nothing_is_told_and_other_gauges_may_be_negative():
     values = np.where(TIMES < 30, -5.0, TIMES)
-    power = Signal("power", "gauge", "W", TIMES, values, host="n", device="GPU 0")
-    cold = Signal("temperature", "gauge", "°C", TIMES, values, host="n", device="GPU 0")
+    power = gauge(values)
+    cold = gauge(values, "temperature", "°C")
     (check,) = examine(recording(power, cold))
     assert (check.kind, check.signals, check.warns) == ("negative", (0,), True)
     assert "power on n: 3 of 100 readings are below 0 W" in check.message
@@ -50,8 +57,8 @@ def test_power_below_nothing_is_told_and_other_gauges_may_be_negative():
 
 def test_cards_of_different_ids_at_the_same_power_are_no_mirrors():
     cards = tuple(Device(name, "gpu", "n", {"uuid": name}) for name in ("GPU 0", "GPU 1"))
-    signals = (counter("a", TIMES * 3, "GPU 0"), counter("b", TIMES * 3, "GPU 1"))
-    assert [c.kind for c in examine(Recording(signals=signals, devices=cards))] == []
+    pair = (counter("a", TIMES * 3, "GPU 0"), counter("b", TIMES * 3, "GPU 1"))
+    assert [c.kind for c in examine(Recording(signals=pair, devices=cards))] == []
 
 
 def test_mirrored_means_equal_increments_not_equal_values():
@@ -71,8 +78,8 @@ def test_mirrored_means_equal_increments_not_equal_values():
 
 def test_nested():
     devices = [("node", "node"), ("psys", "psys"), ("package 0", "cpu"), ("dram 0", "dram")]
-    signals = [counter(name, TIMES * (i + 1), name) for i, (name, _) in enumerate(devices)]
-    pairs = {check.signals for check in examine(recording(*signals, devices=devices)) if check.kind == "nested"}
+    made = [counter(name, TIMES * (i + 1), name) for i, (name, _) in enumerate(devices)]
+    pairs = {check.signals for check in examine(recording(*made, devices=devices)) if check.kind == "nested"}
     assert pairs == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)}  # dram is not part of a package
 
 
@@ -85,14 +92,14 @@ def test_ended_early():
 
 def test_counter_against_power():
     # 2 J every 10 ms are 200 W; the gauge says 100 W: half of it, worth a warning
-    power = Signal("p", "gauge", "W", TIMES, np.full(len(TIMES), 100.0), host="n", device="GPU 0")
+    power = gauge(np.full(len(TIMES), 100.0))
     found = examine(recording(counter("a", TIMES // 5), power))
     (check,) = [check for check in found if check.kind == "power-ratio"]
     assert check.ratio == 0.5
     assert check.warns
     assert [problem.kind for problem in concerning(found, [0])] == ["power-ratio"]
     assert concerning(found, []) == []
-    good = Signal("p", "gauge", "W", TIMES, np.full(len(TIMES), 201.0), host="n", device="GPU 0")
+    good = gauge(np.full(len(TIMES), 201.0))
     (check,) = [check for check in examine(recording(counter("a", TIMES // 5), good)) if check.kind == "power-ratio"]
     assert not check.warns
 

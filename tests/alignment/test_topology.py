@@ -4,38 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from wattribute.alignment.overrides import overrides, parse_map
+from wattribute.alignment.overrides import not_found, overrides, parse_map
 from wattribute.alignment.topology import Topology, users
 from wattribute.errors import FormatError, NotFoundError, OptionError
-from wattribute.model import Device, Link, Locations, Nodes, Processes, Recording, Signal, SpanTable
-
-
-def counter(name, device, values=(0, 9), host="n01"):
-    return Signal(name, "counter", "J", np.array([0, 5]), np.array(values), host=host, device=device)
+from wattribute.model import Device, Link, Processes
+from wattribute.testing.recordings import RecordingBuilder
 
 
 def machine(names=("0", "1", "2", "3"), buses=(193, 198, 201, 206), model="AMD Instinct MI250X", dead=(1, 3)):
     """A host with four dies, a rank and a stream on each, and counters for GPU 0 … 3."""
-    nodes = [(0, "n01", "node", -1)]
-    nodes += [
-        (i + 1, name, "ROCm Device", 0, {"PCI Bus ID": str(bus), "Device name": model, "UUID": f"GPU-{bus}"})
-        for i, (name, bus) in enumerate(zip(names, buses, strict=True))
-    ]
-    processes = [(i, f"MPI Rank {i}", "process", 0) for i in range(4)]
-    processes += [(10 + i, f"HIP Context {i}", "accelerator", i + 1, i) for i in range(4)]
-    locations = [(i, "Master thread", "cpu", i) for i in range(4)]
-    locations += [(10 + i, f"HIP[{i}:0]", "gpu", 4 + i) for i in range(4)]
-    return Recording(
-        nodes=Nodes.of(nodes),
-        processes=Processes.of(processes),
-        locations=Locations.of(locations),
-        spans=SpanTable(dict.fromkeys(range(8))),
-        signals=tuple(counter(f"energy:device={i}", f"GPU {i}", (0, 0 if i in dead else 9)) for i in range(4)),
-        devices=tuple(Device(f"GPU {i}", "gpu", "n01") for i in range(4)),
-    )
+    made = RecordingBuilder().host("n01")
+    for i in range(4):
+        made.process(f"MPI Rank {i}").thread((), "Master thread")
+    for i, (name, bus) in enumerate(zip(names, buses, strict=True)):
+        about = {"PCI Bus ID": str(bus), "Device name": model, "UUID": f"GPU-{bus}"}
+        made.process(f"MPI Rank {i}").stream((), f"HIP[{i}:0]", gpu=name, context=f"HIP Context {i}", **about)
+    for i in range(4):
+        made.counter(f"GPU {i}", [0, 0 if i in dead else 9], every=5, name=f"energy:device={i}")
+    return made.recording()
 
 
 def streams(recording, device, maps=(), topology=None):
@@ -133,7 +121,16 @@ def test_wrong_maps():
             parse_map(text, ["n01"])
     recording = machine()
     with pytest.raises(OptionError, match="did you mean 'HIP Context 1'"):
-        streams(recording, recording.devices[0], ["device=0 -> HIP Contxt 1"])
+        not_found(recording, overrides(recording, None, ["device=0 -> HIP Contxt 1"]))
+
+
+def test_a_list_of_names_may_hold_some_that_this_recording_has_not():
+    """An earlier tool's list of streams names those of all nodes and runs."""
+    recording = machine()
+    given = overrides(recording, None, ["device=1$ -> HIP[3:0], HIP[9:0]"])
+    assert Topology(recording, given).links(recording.devices[1])[0].locations == (7,)
+    (said,) = not_found(recording, given)
+    assert said.message.endswith("not in this recording: HIP[9:0]")
 
 
 def test_a_topology_file(tmp_path):
@@ -168,3 +165,22 @@ def test_a_topology_function():
     assert streams(recording, recording.devices[0], topology=lambda signal, places: None) == (4, 5)
     with pytest.raises(OptionError, match="location 99"):
         streams(recording, recording.devices[3], topology=lambda signal, places: [99])
+
+
+def test_a_topology_function_as_of_an_earlier_tool():
+    """Names as texts: (metric name, ranks) → ranks."""
+    recording = machine()
+
+    def of_rank(metric_name, ranks):
+        assert metric_name.startswith(metric_name.name[:3])
+        assert metric_name.kind
+        digit = metric_name.split("=")[-1]
+        return [rank for rank in ranks if rank.split()[-1] == digit and rank.kind == "gpu"]
+
+    assert streams(recording, recording.devices[3], topology=of_rank) == (7,)
+    assert streams(recording, recording.devices[3], topology=lambda name, ranks: ["HIP[3:0]"]) == (7,)
+    for wrong, words in (([1.5], "not of float"), (7, "not 7"), ("HIP[3:0]", "a list of locations")):
+        with pytest.raises(OptionError, match=words):
+            streams(recording, recording.devices[3], topology=lambda name, ranks, wrong=wrong: wrong)
+    with pytest.raises(OptionError, match="did you mean"):
+        streams(recording, recording.devices[3], topology=lambda name, ranks: ["HIP[3:00]"])

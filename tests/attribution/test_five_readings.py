@@ -11,9 +11,8 @@ import json
 import numpy as np
 import pytest
 
-from tests.recordings import spans
 from wattribute.engines import attribute
-from wattribute.model import Clock, Device, Frames, Locations, Nodes, Processes, Recording, Signal, SpanTable
+from wattribute.testing.recordings import RecordingBuilder, signal
 
 SHARE = {"shared": "even", "independent": "full"}
 KIND = {
@@ -33,22 +32,11 @@ def example(shared):
 
 
 def recording(example, kind):
-    ms = 1000
     values = example["cumulative_values" if kind == "counter" else "instantaneous_values"]
-    unit = "J" if kind == "counter" else "W"
-    times = np.array(example["metric_times"]) * ms
-    return Recording(
-        Clock(ms),
-        Frames.of([("main",), ("foo",), ("bar",)]),
-        Nodes.of([(0, "n", "node")]),
-        Processes.of([(0, "A", "process", 0), (1, "B", "process", 0)]),
-        Locations.of([(0, "Master thread", "cpu", 0), (1, "Master thread", "cpu", 1)]),
-        SpanTable(
-            {0: spans([(0, 4000, 0, -1), (500, 1500, 1, 0)]), 1: spans([(1000, 3000, 0, -1), (2000, 3000, 2, 0)])}
-        ),
-        (Signal("m", kind, unit, times, np.array(values), host="n", device="node"),),
-        (Device("node", "node", "n"),),
-    )
+    unit, times = "J" if kind == "counter" else "W", np.array(example["metric_times"]) * 1000
+    made = RecordingBuilder(1000).process("A").thread("main 0..4000, foo 500..1500")
+    made.process("B").thread("main 1000..3000, bar 2000..3000")
+    return made.device("node").signals(signal(kind, values, times, "m", unit, device="node")).recording()
 
 
 def solved(example, how, share):
@@ -92,10 +80,10 @@ def test_means_are_of_the_signal_whoever_else_is_active(example, how):
 
 
 def test_least_and_greatest_of_a_gauge(example):
-    """From all readings inside: A.main saw 10, 20, 0, 30, 50; the earlier engine looks at 10 and 50 only."""
-    right = {"A.main": (0, 50), "A.foo": (20, 20), "B.main": (0, 30), "B.bar": (0, 30)}
+    """A.main saw 10, 20, 0, 30, 50; the earlier engine looks at 10 and 50 only."""
+    right = {"A.main": (0, 50), "A.foo": (10, 20), "B.main": (0, 30), "B.bar": (0, 30)}
     earlier = {name: example["results"][f"instantaneous|shared|inclusive|{name}"] for name in ("min", "max")}
-    for how in ("instantaneous", "instantaneous_kind=trapezoid"):
+    for how in ("instantaneous", "instantaneous_kind=trapezoid"):  # foo: 10 held from 0.5 s; on the line at 1.5 s
         rows = solved(example, how, "shared")
         assert {call: (rows[call]["min"], rows[call]["max"]) for call in CALLS} == right
     assert rows["A.main"]["readings"] == 5
@@ -105,11 +93,20 @@ def test_least_and_greatest_of_a_gauge(example):
         assert rows[call][name] == earlier[name][call]
 
 
-def test_least_and_greatest_of_a_counter_are_its_ends(example):
+def test_least_and_greatest_of_a_counter_are_its_slopes(example):
+    """In watts as the mean is; the earlier engine has the joules at the ends of a call beside a mean in watts."""
+    values = example["cumulative_values"]
+    slopes = np.diff(values) / np.diff(example["metric_times"])
     rows = solved(example, "cumulative", "shared")
-    for name in ("min", "max"):
-        expected = example["results"][f"cumulative|shared|inclusive|{name}"]
-        assert {call: rows[call][name] for call in CALLS} == expected
+    inside = {"A.main": slopes, "A.foo": slopes[:2], "B.main": slopes[1:3], "B.bar": slopes[2:3]}
+    for call in CALLS:
+        assert (rows[call]["min"], rows[call]["max"]) == (inside[call].min(), inside[call].max())
+
+
+@pytest.mark.parametrize("how", KIND)
+def test_a_mean_lies_between_least_and_greatest(example, how):
+    for row in solved(example, how, "shared").values():
+        assert row["min"] <= row["mean"] <= row["max"]
 
 
 def test_books(example):

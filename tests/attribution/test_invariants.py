@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.attribution import brute
-from tests.recordings import spans
-from tests.strategies import START, recordings
 from wattribute.engines import attribute
 from wattribute.errors import NoDataError
-from wattribute.model import (
-    Clock,
-    Device,
-    Frames,
-    Locations,
-    Nodes,
-    Processes,
-    Recording,
-    Signal,
-    SpanTable,
-)
+from wattribute.model import Device, Frames, Link
+from wattribute.testing.recordings import RecordingBuilder
+from wattribute.testing.strategies import START, recordings
 
 SHARES = ["even", "process", "full"]
 
 
 def solved(recording, **options):
-    """The attribution, or None where readings and spans share no time (which is an error, and rightly so).
+    """The attribution, or None where readings and spans share no time, or a counter never moved (which are errors).
 
     None also where the few readings look stale: that curve runs between changes only (test_energy has its numbers).
     """
@@ -37,7 +28,7 @@ def solved(recording, **options):
         found = attribute(recording, threads=1, **options)
         return None if any(problem.kind == "stale" for problem in found.problems) else found
     except NoDataError as error:
-        if "share no time" in str(error):
+        if "share no time" in str(error) or "the counter never moved" in str(error):
             return None
         raise
 
@@ -128,6 +119,57 @@ def test_every_grouping_adds_up_to_the_same(made, by):
     assert each.rows["self_j"].sum() == pytest.approx(whole.rows["self_j"].sum(), rel=1e-9, abs=1e-9)
 
 
+KEYS = ("host", "process", "location", "frame", "path", "paradigm", "role", "file", "line", "run", "signal", "device")
+ADDED = ("self_j", "self_ns", "calls")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    recordings(),
+    st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True),
+    st.sampled_from(["", "", "bin=3s", "reading"]),
+    st.booleans(),
+)
+def test_rows_of_any_keys_add_up_to_the_finest_rows(made, keys, slices, twice):
+    """Frames b, c and d share a name, as methods of several classes do; ``twice``: two devices of the same users."""
+    recording = _same_names(made.recording, twice)
+    by = [*keys, *([slices] if slices else [])]
+    fine = [*(key for key in KEYS if key not in ("signal", "device") or key in keys), *by[len(keys) :]]
+    finest, coarse = solved(recording, by=",".join(fine)), solved(recording, by=",".join(by))
+    if finest is None or coarse is None:
+        return
+    names = [name for name in coarse.rows.columns if name in finest.rows.columns[: len(fine) + 4]]
+    groups = [name for name in names if name in (*keys, "of", "bin", "reading")]
+    expected = finest.rows.group_by(groups).agg(pl.col(ADDED).sum())
+    both = coarse.rows.join(expected, on=groups, how="full", nulls_equal=True, suffix="_fine")
+    assert len(both) == len(coarse.rows)
+    for name in ADDED:
+        exact = {} if name != "self_ns" else {"abs": len(finest.rows)}  # each row is rounded to nanoseconds
+        assert both[name].to_list() == pytest.approx(both[f"{name}_fine"].to_list(), rel=1e-9, **exact), name
+
+
+def _same_names(recording, twice):
+    frames = Frames.of([(name, "hip", "kernel", file, 1) for name, file in zip("abbb", "wxyy", strict=True)])
+    more = {}
+    if twice:
+        (signal,) = recording.signals
+        more["signals"] = (signal, replace(signal, device="GPU 1", values=signal.values))
+        more["devices"] = (*recording.devices, Device("GPU 1", "gpu", recording.devices[0].host))
+        users = tuple(range(len(recording.locations)))
+        more["topology"] = tuple(Link(recording.devices[0].host, f"GPU {i}", users, "given") for i in (0, 1))
+    return replace(recording, frames=frames, **more)
+
+
+def test_equally_named_paths_add_times_and_calls():
+    # forward of two classes, 4 s and 6 s at 10 W: one row of 100 J, 10 s, 10 W and 2 calls
+    made = RecordingBuilder().frames("first", "second").thread([(0, 4, "first"), (4, 10, "second")])
+    frames = Frames.of([("forward", "python", "function", "a.py", 1), ("forward", "python", "function", "b.py", 1)])
+    recording = made.counter("package 0", [0, 100], every=10).recording(frames=frames)
+    for by in ("path", "frame"):
+        (row,) = attribute(recording, by=by, threads=1).rows.to_dicts()
+        assert (row["self_j"], row["self_ns"], row["power_w"], row["calls"]) == (100, 10 * 10**9, 10, 2)
+
+
 @settings(max_examples=60, deadline=None)
 @given(recordings(), st.integers(-5, 30), st.integers(1, 20))
 def test_a_part_of_the_time(made, begin, length):
@@ -158,17 +200,7 @@ def test_threads_and_repeats_give_the_same_bits(made, share, method):
 
 def test_recursion_counts_once():
     """f calls itself: 10 J in all, of which f's total is 10 and not 16."""
-
-    recording = Recording(
-        Clock(1),
-        Frames.of([("f",)]),
-        Nodes.of([(0, "n", "node")]),
-        Processes.of([(0, "p", "process", 0)]),
-        Locations.of([(0, "t", "cpu", 0)]),
-        SpanTable({0: spans([(0, 10, 0, -1), (2, 8, 0, 0)])}),
-        (Signal("e", "counter", "J", np.array([0, 10]), np.array([0, 10]), host="n", device="package 0"),),
-        (Device("package 0", "cpu", "n"),),
-    )
+    recording = RecordingBuilder().thread("f 0..10, f 2..8").counter("package 0", [0, 10], every=10).recording()
     (row,) = attribute(recording, by="frame").rows.to_dicts()
     assert (row["self_j"], row["total_j"], row["calls"]) == (10.0, 10.0, 2)
     paths = attribute(recording, by="path").rows.sort(pl.col("path").list.len())

@@ -101,7 +101,8 @@ def test_power_integrals(simple, oracles, integrate):
     key = {"trapezoid": "power_trapz_J", "step": "power_left_J"}[integrate]
     for number, want in oracles["simple_mi300"]["power_integrals"].items():
         assert device(found, f"GPU {number}")["measured_j"] == pytest.approx(want[key], rel=1e-9)
-    assert found.rows["self_low_j"].null_count() == len(found.rows)  # gauges have no bounds
+    low, value, high = (found.rows[f"self_{name}"] for name in ("low_j", "j", "high_j"))
+    assert ((low <= value) & (value <= high)).all()
 
 
 def test_a_constant_metric_is_no_trouble(simple):
@@ -157,8 +158,9 @@ def test_frontier_infers_the_map(frontier, oracles):
         rows = by_frame(found, f"GPU {name[-1]}", HOST)
         for frame, joules in want.get("top", []):
             assert rows[frame]["self_j"] == pytest.approx(joules, rel=1e-9)
-    for odd in (1, 3, 5, 7):
-        assert device(found, f"GPU {odd}", HOST)["measured_j"] == 0
+    for odd in (1, 3, 5, 7):  # a counter of two dies is that of the even one
+        entry = device(found, f"GPU {odd}", HOST)
+        assert (entry["counted"], entry["why"]) == (False, "did not move")
     reason = device(found, "GPU 2", HOST)["reason"]
     assert "PCI bus 201" in reason
     assert "PCI bus 206" in reason

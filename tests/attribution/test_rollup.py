@@ -1,11 +1,25 @@
-"""Groups of lines by number are those that NumPy finds row by row."""
+"""Lines become rows: groups by number are those that NumPy finds row by row; long call paths are cut."""
 
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 
+from wattribute import attribute
 from wattribute.attribution.rollup import _groups
+from wattribute.model import (
+    Clock,
+    Device,
+    Frames,
+    Locations,
+    Nodes,
+    Processes,
+    Recording,
+    Signal,
+    SpanTable,
+)
+from wattribute.testing.recordings import spans
 
 
 @pytest.mark.parametrize("columns", [1, 3, 6])  # six of 10^4 values: more combinations than a number of 64 bits has
@@ -19,3 +33,37 @@ def test_groups_are_those_of_rows(columns, values):
     found = _groups(table, len(table[0]))
     np.testing.assert_array_equal(found[0], first)
     np.testing.assert_array_equal(found[1], group.reshape(-1))
+
+
+@pytest.mark.parametrize("by", ["path", "path,bin=1s"])
+def test_paths_beyond_the_longest_count_in_it(by, monkeypatch):
+    # a stack of 6, one tick of 1 J per level on the way in and on the way out: level i holds 2 J itself, the last 1
+    from wattribute.attribution import rollup
+
+    depth = 6
+    levels = spans([(i, 2 * depth - 1 - i, i, i - 1) for i in range(depth)])
+    times = np.array([0, 2 * depth - 1])
+    recording = Recording(
+        clock=Clock(ticks_per_s=1_000),
+        frames=Frames.of([(f"level {i}",) for i in range(depth)]),
+        nodes=Nodes.of([(0, "n", "node")]),
+        processes=Processes.of([(0, "p", "process", 0)]),
+        locations=Locations.of([(0, "t", "cpu", 0)]),
+        spans=SpanTable({0: levels}),
+        signals=(Signal("energy", "counter", "J", times, times, host="n", device="package 0"),),
+        devices=(Device("package 0", "cpu", "n"),),
+    )
+    whole = attribute(recording, by=by)
+    monkeypatch.setattr(rollup, "MAX_PATH_FRAMES", 3)
+    found = attribute(recording, by=by)
+    assert [len(path) for path in found.rows.sort("total_j", descending=True)["path"]] == [1, 2, 3]
+    # 2 J, 2 J, and 11 − 4 J of the third level and all below it
+    assert found.rows.sort("total_j", descending=True)["self_j"].to_list() == [2, 2, 7]
+    assert found.rows["self_j"].sum() == whole.rows["self_j"].sum() == 11
+    last = found.rows.filter(pl.col("path").list.len() == 3)
+    assert last["self_high_j"].to_list() == last["total_high_j"].to_list()
+    assert last["calls"].to_list() == [1]
+    assert [one.message for one in found.problems] == [
+        "3 call paths have more than 3 frames; they count in the path of the first 3"
+    ]
+    assert not whole.problems

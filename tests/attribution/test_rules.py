@@ -8,34 +8,30 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.recordings import spans
 from wattribute.engines import attribute, user_curves
 from wattribute.errors import NoDataError, OptionError
-from wattribute.model import Clock, Device, Frames, Locations, Nodes, Processes, Recording, Signal, SpanTable
-from wattribute.views.charts import ask
+from wattribute.model import Clock, Device, Locations
+from wattribute.testing.recordings import HOST, RecordingBuilder, counter, gauge
+from wattribute.views.charts.totals import total
+
+KERNELS = (("a", "hip", "kernel"), ("b", "hip", "kernel"))
 
 
-def counter(values, times=(0, 10), name="energy", device="GPU 0", **more):
-    return Signal(name, "counter", "J", np.array(times), np.array(values), host="n", device=device, **more)
-
-
-def machine(columns, *signals, devices=(("GPU 0", "gpu"),), owners=None, kind="gpu"):
+def machine(columns, *signals, devices=("GPU 0",), owners=None, kind="gpu"):
     """Locations that each hold the given spans; stream i belongs to process owners[i] (else to process 0)."""
+    made = RecordingBuilder().frames(*KERNELS, ("copy", "hip", "copy"), ("c", "mpi", "wait"))
     owners = owners or [0] * len(columns)
-    count = max(owners) + 1
-    processes = [(i, f"rank {i}", "process", 0) for i in range(count)]
-    processes += [(10 + i, f"context {i}", "accelerator", 1, i) for i in range(count)]
-    base = count if kind == "gpu" else 0
-    return Recording(
-        Clock(1),
-        Frames.of([("a", "hip", "kernel"), ("b", "hip", "kernel"), ("copy", "hip", "copy"), ("c", "mpi", "wait")]),
-        Nodes.of([(0, "n", "node"), (1, "0", "GPU", 0)]),
-        Processes.of(processes),
-        Locations.of([(i, f"l{i}", kind, base + owner) for i, owner in enumerate(owners)]),
-        SpanTable({i: spans(rows) for i, rows in enumerate(columns)}),
-        signals,
-        tuple(Device(name, what, "n") for name, what in devices),
-    )
+    ranks = [f"rank {owner}" for owner in range(max(owners) + 1)]
+    for rank in ranks:
+        made.process(rank)
+    for rank in ranks:
+        made.process(rank).context("0")  # also where there are only threads: their process owns the GPU
+    for i, (rows, owner) in enumerate(zip(columns, owners, strict=True)):
+        made.process(ranks[owner])
+        made.stream(rows, f"l{i}", gpu="0") if kind == "gpu" else made.thread(rows, f"l{i}")
+    for device in devices:
+        made.device(device)
+    return made.signals(*signals).recording()
 
 
 def own(found, key="frame"):
@@ -44,14 +40,14 @@ def own(found, key="frame"):
 
 def test_nested_regions_split_60_to_40():
     # a [0, 10) holds b [3, 7): of 100 J a keeps 6 ticks of 10
-    recording = machine([[(0, 10, 0, -1), (3, 7, 1, 0)]], counter([0, 100]))
+    recording = machine(["a 0..10, b 3..7"], counter([0, 100], every=10))
     for method in ("linear", "window"):
         assert own(attribute(recording, method=method)) == pytest.approx({"a": 60, "b": 40})
 
 
 def test_overlapping_streams_by_busy_time():
     # window: stream 0 is busy 5 ticks, stream 1 all 10: 100 J go 1/3 to 2/3
-    recording = machine([[(0, 5, 0, -1)], [(0, 10, 1, -1)]], counter([0, 100]))
+    recording = machine(["a 0..5", "b 0..10"], counter([0, 100], every=10))
     assert own(attribute(recording, method="window")) == pytest.approx({"a": 100 / 3, "b": 200 / 3})
     # linear: 50 J of the first half are split evenly, the second half is b's
     assert own(attribute(recording)) == {"a": 25, "b": 75}
@@ -60,7 +56,7 @@ def test_overlapping_streams_by_busy_time():
 
 def test_process_share_does_not_let_many_streams_outvote_one():
     # rank 0 has three streams in a, rank 1 one in b, all busy: 100 J go 50 to 50, not 75 to 25
-    recording = machine([[(0, 10, 0, -1)]] * 3 + [[(0, 10, 1, -1)]], counter([0, 100]), owners=[0, 0, 0, 1])
+    recording = machine(["a 0..10"] * 3 + ["b 0..10"], counter([0, 100], every=10), owners=[0, 0, 0, 1])
     assert own(attribute(recording, share="process")) == pytest.approx({"a": 50, "b": 50})
     assert own(attribute(recording, share="process", method="window")) == pytest.approx({"a": 50, "b": 50})
     assert own(attribute(recording)) == {"a": 75, "b": 25}
@@ -68,10 +64,10 @@ def test_process_share_does_not_let_many_streams_outvote_one():
 
 def test_load_share_follows_each_users_load():
     loads = [
-        Signal(f"load {i}", "gauge", "%", np.array([0, 5]), np.array(values), location=i)
+        gauge(values, every=5, name=f"load {i}", unit="%", host="", device="", location=i)
         for i, values in enumerate([(30, 0), (10, 0)])
     ]
-    recording = machine([[(0, 10, 0, -1)], [(0, 10, 1, -1)]], counter([0, 100]), *loads)
+    recording = machine(["a 0..10", "b 0..10"], counter([0, 100], every=10), *loads)
     # first half 30 : 10, second half nobody reports a load although both are active: evenly
     found = attribute(recording, metric="energy", share="load", load="load")
     assert own(found) == pytest.approx({"a": 37.5 + 25, "b": 12.5 + 25})
@@ -82,7 +78,7 @@ def test_load_share_follows_each_users_load():
 
 
 def test_who_counts():
-    recording = machine([[(0, 4, 0, -1), (4, 10, 2, -1)]], counter([0, 100]))
+    recording = machine(["a 0..4, copy 4..10"], counter([0, 100], every=10))
     assert own(attribute(recording)) == {"a": 40}
     assert own(attribute(recording, of="copies")) == {"copy": 60}
     assert own(attribute(recording, of="kernels,copies")) == {"copy": 60, "a": 40}
@@ -93,12 +89,12 @@ def test_who_counts():
 
 
 def test_a_gpu_without_streams_goes_to_the_host():
-    recording = machine([[(0, 10, 0, -1)]], counter([0, 100]), kind="cpu")
+    recording = machine(["a 0..10"], counter([0, 100], every=10), kind="cpu")
     assert attribute(recording).devices["of"].to_list() == ["host"]
 
 
 def test_zero_length_spans_and_ties_get_nothing_but_a_call():
-    recording = machine([[(0, 5, 0, -1), (5, 5, 1, -1), (5, 10, 0, -1)]], counter([0, 100]))
+    recording = machine(["a 0..5, b 5..5, a 5..10"], counter([0, 100], every=10))
     rows = {row["frame"]: row for row in attribute(recording).rows.to_dicts()}
     assert (rows["a"]["self_j"], rows["a"]["calls"], rows["a"]["self_low_j"]) == (100, 2, 100)
     assert (rows["b"]["self_j"], rows["b"]["calls"], rows["b"]["self_high_j"], rows["b"]["power_w"]) == (0, 1, 0, None)
@@ -106,11 +102,11 @@ def test_zero_length_spans_and_ties_get_nothing_but_a_call():
 
 def test_bounds_by_hand():
     # readings at 0, 10, 20 with 10 J and 30 J; a runs [5, 20): it may have got none or all of the first 10 J
-    recording = machine([[(5, 20, 0, -1)]], counter([0, 10, 40], (0, 10, 20)))
+    recording = machine(["a 5..20"], counter([0, 10, 40], every=10))
     (row,) = attribute(recording).rows.to_dicts()
     assert (row["self_low_j"], row["self_j"], row["self_high_j"]) == (30, 35, 40)
     # a sensor that is up to 6 s late: the 30 J reported in (10, 20] may have been used from 4 on, before a began
-    late = replace(recording, signals=(counter([0, 10, 40], (0, 10, 20), latency_s=6.0),))
+    late = replace(recording, signals=(counter([0, 10, 40], every=10, latency_s=6.0),))
     (row,) = attribute(late).rows.to_dicts()
     assert (row["self_low_j"], row["self_j"], row["self_high_j"]) == (0, 35, 40)
     (row,) = attribute(recording, bounds=False).rows.to_dicts()
@@ -118,7 +114,7 @@ def test_bounds_by_hand():
 
 
 def test_by_reading_and_by_bin():
-    recording = machine([[(2, 18, 0, -1), (12, 14, 1, 0)]], counter([0, 10, 40], (0, 10, 20)))
+    recording = machine(["a 2..18, b 12..14"], counter([0, 10, 40], every=10))
     by_reading = attribute(recording, by="reading,frame").rows
     assert by_reading.select("reading", "begin_ns", "end_ns", "frame", "self_j", "total_j", "calls").rows() == [
         (0, 0, 10**10, "a", 8.0, 8.0, 1),
@@ -133,32 +129,36 @@ def test_by_reading_and_by_bin():
 
 
 def test_a_location_with_several_devices_counts_its_calls_once():
-    signals = [counter([0, 100]), counter([0, 40], name="other", device="package 0")]
-    recording = machine([[(0, 10, 0, -1)]], *signals, devices=(("GPU 0", "gpu"), ("package 0", "cpu")), kind="cpu")
+    signals = [counter([0, 100], every=10), counter([0, 40], every=10, name="other", device="package 0")]
+    recording = machine(["a 0..10"], *signals, devices=("GPU 0", "package 0"), kind="cpu")
     (row,) = attribute(recording, by="frame").rows.to_dicts()
     assert (row["self_j"], row["calls"], row["self_ns"]) == (140, 1, 10 * 10**9)
 
 
-def test_a_device_that_contains_another_is_never_added_to_it():
-    signals = [counter([0, 100], name="node", device="node"), counter([0, 40], name="pkg", device="package 0")]
-    recording = machine([[(0, 10, 0, -1)]], *signals, devices=(("node", "node"), ("package 0", "cpu")), kind="cpu")
+def test_a_node_counts_as_its_parts_and_the_rest_of_it():
+    signals = [
+        counter([0, 100], every=10, name="node", device="node"),
+        counter([0, 40], every=10, name="pkg", device="package 0"),
+    ]
+    recording = machine(["a 0..10"], *signals, devices=("node", "package 0"), kind="cpu")
     found = attribute(recording, by="frame")
-    assert found.rows["self_j"].to_list() == [40]
-    assert sorted(found.devices["measured_j"]) == [40, 100]
-    assert attribute(recording, by="device").rows["self_j"].to_list() == [100, 40]
+    assert found.rows["self_j"].to_list() == [100]
+    books = {row["device"]: (row["measured_j"], row["counted"]) for row in found.devices.to_dicts()}
+    assert books == {"node": (100, False), "package 0": (40, True), "rest of node": (60, True)}
+    assert attribute(recording, by="device").rows.select("device", "self_j").rows() == [
+        ("rest of node", 60),
+        ("package 0", 40),
+    ]
 
 
 def test_meters_of_one_thing_are_not_added():
     def solved(*named):
-        signals = [
-            Signal(name, "counter", "J", np.arange(11), np.arange(11) * rise, host="n", device=name)
-            for name, _, rise in named
-        ]
-        devices = [(name, kind) for name, kind, _ in named]
-        recording = machine([[(0, 10, 0, -1)]], *signals, devices=devices, kind="cpu")
+        signals = [counter(np.arange(11) * rise, name=name, device=name) for name, _, rise in named]
+        recording = machine(["a 0..10"], *signals, devices=(), kind="cpu")
+        recording = replace(recording, devices=tuple(Device(name, kind, HOST) for name, kind, _ in named))
         found = attribute(recording, by="frame")
         sums = found.rows["self_j"].to_list()
-        assert ask.total(found, "attributed") == sum(sums)  # pictures add up the same devices
+        assert total(found, "attributed") == sum(sums)  # pictures add up the same devices
         return sums
 
     assert solved(("package 0", "cpu", 4), ("package 1", "cpu", 6)) == [100]
@@ -169,12 +169,12 @@ def test_meters_of_one_thing_are_not_added():
 
 
 def test_one_source_per_device():
-    power = Signal("power", "gauge", "W", np.array([0, 10]), np.array([7.0, 7.0]), host="n", device="GPU 0")
-    dead = counter([5, 5], name="dead")
-    recording = machine([[(0, 10, 0, -1)]], power, counter([0, 100]))
+    power = gauge([7.0, 7.0], every=10)
+    dead = counter([5, 5], every=10, name="dead")
+    recording = machine(["a 0..10"], power, counter([0, 100], every=10))
     assert attribute(recording).devices["signal"].to_list() == ["energy"]
     assert attribute(replace(recording, signals=(dead, power))).devices["measured_j"].to_list() == [70]
-    model = counter([0, 90], name="model", estimated=True)
+    model = counter([0, 90], every=10, name="model", estimated=True)
     assert attribute(replace(recording, signals=(model, power))).devices["signal"].to_list() == ["power"]
     with pytest.raises(OptionError, match="--by signal"):
         attribute(recording, metric="power|energy")
@@ -182,21 +182,29 @@ def test_one_source_per_device():
     assert both.rows.select("signal", "self_j").rows() == [("energy", 100), ("power", 70)]
 
 
+def test_a_counter_that_never_moved_does_not_count():
+    still = attribute(machine(["a 0..10"], counter([5, 5], every=10)))
+    assert still.devices.select("counted", "why").rows() == [(False, "did not move")]
+    board = (counter([0, 100], every=10), counter([5, 5], every=10, device="board"))
+    answer = attribute(machine(["a 0..10"], *board, devices=("GPU 0", "board")))
+    assert answer.devices.filter("counted")["device"].to_list() == ["GPU 0"]
+
+
 def test_other_metrics_have_values_and_a_unit():
-    memory = Signal("bytes moved", "counter", "B", np.array([0, 10]), np.array([0, 1000]), host="n", device="GPU 0")
-    found = attribute(machine([[(0, 5, 0, -1)]], memory), metric="bytes")
+    memory = counter([0, 1000], every=10, name="bytes moved", unit="B")
+    found = attribute(machine(["a 0..5"], memory), metric="bytes")
     (row,) = found.rows.to_dicts()
     assert (row["self_value"], row["unit"], row["self_rate"]) == (500, "B", 100)
     assert found.devices["idle_value"].to_list() == [500]
 
 
 def test_a_single_reading_is_listed_but_tells_nothing():
-    recording = machine([[(0, 5, 0, -1)]], counter([3], (2,)))
+    recording = machine(["a 0..5"], counter([3], [2]))
     with pytest.raises(NoDataError, match="more than one reading"):
         attribute(recording)
-    two = counter([0, 10], device="GPU 1", name="other")
+    two = counter([0, 10], every=10, device="GPU 1", name="other")
     both = replace(
-        recording, signals=(*recording.signals, two), devices=(*recording.devices, Device("GPU 1", "gpu", "n"))
+        recording, signals=(*recording.signals, two), devices=(*recording.devices, Device("GPU 1", "gpu", HOST))
     )
     found = attribute(both, maps=["other -> l0"])
     assert found.devices.select("measured_j", "idle_j").rows() == [(0, 0), (10, 5)]
@@ -204,7 +212,7 @@ def test_a_single_reading_is_listed_but_tells_nothing():
 
 
 def test_readings_and_spans_that_share_no_time():
-    recording = machine([[(100, 200, 0, -1)]], counter([0, 100]))
+    recording = machine(["a 100..200"], counter([0, 100], every=10))
     with pytest.raises(NoDataError, match=r"readings \(0 … 10 s\) and spans share no time"):
         attribute(recording)
 
@@ -227,13 +235,13 @@ def test_options_are_checked_before_anything_is_read():
 
 def test_bins_too_narrow_to_hold_are_refused():
     # a tick is a second here (see machine), so 10 s of 1 ns are 10^10 pieces
-    recording = machine([[(0, 10, 0, -1)]], counter([0, 100]))
+    recording = machine(["a 0..10"], counter([0, 100], every=10))
     with pytest.raises(OptionError, match="wider bin="):
         attribute(recording, by="bin=1ns")
 
 
 def test_names_that_repeat_are_told_apart():
-    recording = machine([[(0, 10, 0, -1)], [(0, 10, 1, -1)]], counter([0, 100]), owners=[0, 1])
+    recording = machine(["a 0..10", "b 0..10"], counter([0, 100], every=10), owners=[0, 1])
     same = Locations.of([(7, "stream", "gpu", 2), (8, "stream", "gpu", 3)])
     found = attribute(replace(recording, locations=same), by="location")
     assert sorted(found.rows["location"]) == ["rank 0/stream", "rank 1/stream"]
@@ -242,7 +250,7 @@ def test_names_that_repeat_are_told_apart():
 
 
 def test_span_rows_and_user_curves_tell_the_same(tmp_path):
-    recording = machine([[(0, 5, 0, -1), (2, 3, 1, 0)], [(0, 10, 1, -1)]], counter([0, 100]))
+    recording = machine(["a 0..5, b 2..3", "b 0..10"], counter([0, 100], every=10))
     each = attribute(recording, spans=True).rows
     assert each.select("location", "frame", "depth", "start_ns", "self_j", "total_j").rows() == [
         ("l0", "a", 0, 0, 20.0, 25.0),
@@ -259,7 +267,7 @@ def test_span_rows_and_user_curves_tell_the_same(tmp_path):
 
 
 def test_time_in_seconds_or_on_the_wall():
-    recording = machine([[(0, 10, 0, -1)]], counter([0, 100]))
+    recording = machine(["a 0..10"], counter([0, 100], every=10))
     recording = replace(recording, clock=Clock(1, epoch_ns=1_700_000_000 * 10**9))
     assert own(attribute(recording, begin=2, end="4.0")) == {"a": 20}
     (row,) = attribute(recording, begin=2, end=4).rows.to_dicts()
@@ -271,18 +279,10 @@ def test_time_in_seconds_or_on_the_wall():
 
 def test_locations_of_one_name_that_meter_themselves_are_told_apart():
     # two threads "worker" of one process, each with a counter of its own: 10 and 20 units while it worked
-    recording = Recording(
-        clock=Clock(ticks_per_s=1),
-        frames=Frames.of([("work",)]),
-        nodes=Nodes.of([(0, "n01", "node")]),
-        processes=Processes.of([(0, "python", "process", 0)]),
-        locations=Locations.of([(7, "worker", "cpu", 0), (8, "worker", "cpu", 0)]),
-        spans=SpanTable({0: spans([(0, 10, 0, -1)]), 1: spans([(0, 10, 0, -1)])}),
-        signals=tuple(
-            Signal("cpu time", "counter", "s", np.array([0, 10]), np.array([0, used]), host="n01", location=at)
-            for at, used in ((0, 10), (1, 20))
-        ),
-    )
+    made = RecordingBuilder().process("python").thread("work 0..10", "worker", 7).thread("work 0..10", "worker", 8)
+    for at, used in ((0, 10), (1, 20)):
+        made.counter("", [0, used], every=10, name="cpu time", unit="s", location=at)
+    recording = made.recording()
     found = attribute(recording, metric="^cpu time$")
     assert dict(zip(found.rows["device"], found.rows["self_value"], strict=True)) == {
         "python worker #7": 10.0,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from wattribute._core import in_use
 from wattribute.alignment.energy import Energy
 from wattribute.attribution import shares
-from wattribute.model import Intervals, Signal
+from wattribute.model import Intervals
+from wattribute.testing.recordings import signal
 
 LEAST, MOST = -20, 60
 
@@ -25,9 +26,8 @@ def energies(draw):
     pieces = [(a, b) for a, b in zip(starts, ends, strict=True) if b > a]
     if draw(st.booleans()) or not pieces:
         pieces = [(times[0], times[-1])]
-    signal = Signal("energy", draw(st.sampled_from(["counter", "gauge"])), "J", times, values, device="gpu 0")
     return Energy(
-        signal,
+        signal(draw(st.sampled_from(["counter", "gauge"])), values, times),
         "J",
         times,
         values,

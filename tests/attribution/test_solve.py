@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,21 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.recordings import spans
 from wattribute import attribute
 from wattribute.errors import NoDataError, OptionError
-from wattribute.model import (
-    Clock,
-    Device,
-    Frames,
-    Link,
-    Locations,
-    Nodes,
-    Processes,
-    Recording,
-    Signal,
-    SpanTable,
-)
+from wattribute.model import Recording, Signal
+from wattribute.testing.recordings import RecordingBuilder, gauge, signal
 
 IDLE_W, POWER_W = 50, {0: 100, 1: 300}
 PERIOD = 100  # ticks of 1 ms
@@ -31,17 +21,10 @@ PERIOD = 100  # ticks of 1 ms
 
 def recording(lanes, signal, frames=("a", "b")) -> Recording:
     """Streams of one GPU: each lane is a list of (start, end, frame)."""
-    return Recording(
-        clock=Clock(ticks_per_s=1_000),
-        frames=Frames.of([(name, "cuda", "kernel") for name in frames]),
-        nodes=Nodes.of([(0, "node", "node")]),
-        processes=Processes.of([(0, "process", "process", 0)]),
-        locations=Locations.of([(i, f"stream {i}", "gpu", 0) for i in range(len(lanes))]),
-        spans=SpanTable({i: spans([(*row, -1) for row in lane]) for i, lane in enumerate(lanes)}),
-        signals=(signal,),
-        devices=(Device("GPU 0", "gpu", "node"),),
-        topology=(Link("node", "GPU 0", tuple(range(len(lanes))), "said so"),),
-    )
+    made = RecordingBuilder(1_000).frames(*((name, "cuda", "kernel") for name in frames))
+    for rows in lanes:
+        made.stream(rows)
+    return made.device("GPU 0").signals(signal).link("GPU 0", *range(len(lanes))).recording()
 
 
 def lane(seed: int = 0, count: int = 600, gap: int = 40, even: bool = False) -> list[tuple[int, int, int]]:
@@ -72,7 +55,7 @@ def counter(lanes, lag: int = 0, kind: str = "counter", extra=None) -> Signal:
     if extra is not None:
         drawn = drawn + np.concatenate([[0], np.cumsum(extra(last))]).astype(np.int64)
     times = np.arange(lag, last, PERIOD)
-    return Signal("energy", kind, "J", times, drawn[times - lag], Fraction(1, 1000), "node", "GPU 0")
+    return signal(kind, drawn[times - lag], times, scale=Fraction(1, 1000))
 
 
 def energies(found) -> dict[str, float]:
@@ -122,10 +105,8 @@ def test_two_streams_that_take_turns_are_one_device():
 
 def test_callers_keep_what_they_draw_between_calls():
     rows = lane()
-    outer = (0, rows[-1][1], 2, -1)
-    nested = spans([outer, *[(start, end, frame, 0) for start, end, frame in rows]])
-    made = recording([rows], counter([rows]), frames=("a", "b", "main"))
-    made.spans.columns[0] = nested
+    outer = (0, rows[-1][1], 2)
+    made = recording([[outer, *rows]], counter([rows]), frames=("a", "b", "main"))
     found = attribute(made, method="solve")
     by_name = {row["frame"]: row for row in found.rows.to_dicts()}
     # main draws the 50 W that were idle before; with its callees it is everything
@@ -134,12 +115,12 @@ def test_callers_keep_what_they_draw_between_calls():
     assert by_name["main"]["total_low_j"] <= by_name["main"]["total_j"] <= by_name["main"]["total_high_j"] * (1 + 1e-9)
 
 
-def smeared(signal: Signal) -> Signal:
+def smeared(made: Signal) -> Signal:
     """A quarter of each rise comes with the next change."""
-    rises = np.diff(signal.values)
+    rises = np.diff(made.values)
     late = (3 * rises + np.concatenate([rises[:1], rises[:-1]])) // 4
     values = np.concatenate([[0], np.cumsum(late)])
-    return Signal("energy", "counter", "J", signal.times, values, Fraction(1, 1000), "node", "GPU 0")
+    return replace(made, values=values)
 
 
 def unseen(last: int) -> np.ndarray:
@@ -153,9 +134,8 @@ def refusals():
     even = lane(even=True)
     long = [(start, end, 0) for start, end, _ in rows], [(start + 5, end + 5, 1) for start, end, _ in rows]
     fixed = [(start - start % 50 + 25, start - start % 50 + 50, frame) for start, _, frame in even]
-    gauge = Signal("power", "gauge", "W", np.arange(0, 9_000, 100), np.full(90, 80.0), host="node", device="GPU 0")
     return [
-        ("a gauge", [rows], gauge, "not counted by a meter"),
+        ("a gauge", [rows], gauge([80.0] * 90, every=100), "no model of a sensor of the kind 'unknown'"),
         ("few", [lane(count=20)], counter([lane(count=20)]), "changed 7 times, and 30 are needed"),
         ("at once", long, counter(long), "several users were active at once"),
         ("a tenant", [rows], counter([rows], extra=unseen), "explains .* of how its counter rose"),
@@ -174,8 +154,8 @@ def test_a_guess_is_refused_with_its_reason(lanes, signal, reason):
 
 def test_nobody_active_is_all_idle():
     rows = lane()
-    made = recording([rows], counter([rows]))
-    found = attribute(made, method="solve", exclude_frame=".")
+    made = recording([[]], counter([rows]))
+    found = attribute(made, method="solve")
     assert found.devices["idle_j"][0] == found.devices["measured_j"][0] > 0
 
 

@@ -7,24 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.recordings import spans
 from wattribute import attribute, save
 from wattribute.carbon import Site, World, emissions, with_emissions
 from wattribute.carbon.cache import Cache
 from wattribute.carbon.recordings import counted, curve
 from wattribute.cli import main
 from wattribute.errors import OptionError
-from wattribute.model import (
-    Clock,
-    Device,
-    Frames,
-    Locations,
-    Nodes,
-    Processes,
-    Recording,
-    Signal,
-    SpanTable,
-)
+from wattribute.model import Device
+from wattribute.model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, OTHERS_CPU_TIME
+from wattribute.testing import recordings
+from wattribute.testing.recordings import RecordingBuilder
 
 S = 10**9
 T0 = 1_725_458_400 * S  # 2024-09-04T14:00Z
@@ -33,25 +25,17 @@ HALF_HOUR = 1800 * S
 
 def counter(device, readings, name="energy", **more):
     times, values = zip(*readings, strict=True)
-    return Signal(name, "counter", "J", np.array(times) * S, np.array(values), host="n0", device=device, **more)
+    return recordings.counter(values, np.array(times) * S, name, device=device, host="n0", **more)
 
 
 def recording(epoch_ns=T0, devices=None, signals=None):
     """An hour and a half: "early" in the first half hour, "late" in the last, nothing in the middle."""
-    if signals is None:
-        # 1 kWh, 0.5 kWh and 2 kWh per half hour
-        signals = (counter("package 0", [(0, 0), (1800, 3_600_000), (3600, 5_400_000), (5400, 12_600_000)]),)
-        devices = (Device("package 0", "cpu", "n0"),)
-    return Recording(
-        clock=Clock(S, 0, 5400 * S, epoch_ns),
-        frames=Frames.of([("early", "user"), ("late", "user")]),
-        nodes=Nodes.of([(0, "n0", "node")]),
-        processes=Processes.of([(1, "program", "process", 0)]),
-        locations=Locations.of([(0, "MainThread", "cpu", 0)]),
-        spans=SpanTable({0: spans([(0, 1800 * S, 0, -1), (3600 * S, 5400 * S, 1, -1)])}),
-        signals=signals,
-        devices=devices,
-    )
+    made = RecordingBuilder(S, epoch_ns=epoch_ns, length_ticks=5400 * S).host("n0").process("program")
+    made.thread("early 0s..1800s, late 3600s..5400s", "MainThread")
+    if signals is not None:
+        return made.recording(signals=signals, devices=devices)
+    # 1 kWh, 0.5 kWh and 2 kWh per half hour
+    return made.counter("package 0", [0, 3_600_000, 5_400_000, 12_600_000], every=HALF_HOUR).recording()
 
 
 @pytest.fixture
@@ -71,6 +55,13 @@ def test_a_recording_sliced_by_time(grid_table, offline):
     # 1 × 100 + 0.5 × 200 + 2 × 400 = 1,000 g; the mean of the three would say 3.5 × 233.3 = 816.7 g
     assert result.co2e_g == pytest.approx(1000)
     assert [part.energy_j for part in result.slices] == pytest.approx([3.6e6, 1.8e6, 7.2e6])
+
+
+def test_a_part_of_the_time_emits_its_part(grid_table, offline):
+    # the first half hour uses 1 kWh at 100 g; of the second, of 0.5 kWh at 200 g, a half
+    part = attribute(recording(), end=2700.0)
+    assert emissions(part, intensity=grid_table, outside=offline).co2e_g == pytest.approx(100 + 0.25 * 200)
+    assert emissions(attribute(recording()), intensity=grid_table, outside=offline).co2e_g == pytest.approx(1000)
 
 
 def test_grams_of_every_row_by_the_hour_it_ran(grid_table, offline):
@@ -107,10 +98,12 @@ def test_what_another_device_includes_is_not_added(offline):
     )
     signals = tuple(counter(device.name, one_kwh) for device in devices)
     whole = recording(devices=devices, signals=signals)
-    assert [device.name for device, _ in counted(whole)] == ["package 0", "dram 0"]
+    assert [one.device.name for one, _ in counted(whole)] == ["package 0", "dram 0"]
     assert emissions(whole, intensity=100, outside=offline).co2e_g == pytest.approx(200)
-    node = recording(devices=(*devices, Device("node", "node", "n0")), signals=(*signals, counter("node", one_kwh)))
-    assert [device.name for device, _ in counted(node)] == ["node"]
+    four_kwh = counter("node", [(at, 4 * joules) for at, joules in one_kwh])
+    node = recording(devices=(*devices, Device("node", "node", "n0")), signals=(*signals, four_kwh))
+    assert [one.device.name for one, _ in counted(node)] == ["package 0", "dram 0", "rest of node"]
+    assert emissions(node, intensity=100, outside=offline).co2e_g == pytest.approx(400)
 
 
 def test_a_mirrored_counter_and_an_estimate_are_not_added():
@@ -122,9 +115,9 @@ def test_a_mirrored_counter_and_an_estimate_are_not_added():
         counter("dram 0", [(0, 0), (20, 8)], estimated=True),
     )
     whole = recording(devices=devices, signals=signals)
-    assert [device.name for device, _ in counted(whole)] == ["package 0"]
+    assert [one.device.name for one, _ in counted(whole)] == ["package 0"]
     guessed = recording(devices=devices[2:], signals=signals[2:])
-    assert [device.name for device, _ in counted(guessed)] == ["dram 0"]
+    assert [one.device.name for one, _ in counted(guessed)] == ["dram 0"]
     # two cards at the same steady power are two cards: their ids say so
     cards = tuple(Device(f"GPU {i}", "gpu", "n0", {"uuid": f"GPU-{i}"}) for i in range(2))
     both = recording(devices=cards, signals=tuple(counter(card.name, readings) for card in cards))
@@ -135,12 +128,16 @@ def test_of_a_command_its_share_counts_and_it_is_said(tmp_path, carbon):
     devices = (Device("package 0", "cpu", "n0"), Device("GPU 0", "gpu", "n0"), Device("GPU 1", "gpu", "n0"))
     signals = tuple(counter(device.name, [(0, 0), (5400, 1000)]) for device in devices)
     made = recording(devices=devices, signals=signals)
-    run = {"cpu_s": 10.0, "busy_s": 40.0, "shares": {"GPU 0": 0.5}}
-    of_command = replace(made, metadata={"scope": "process", "run": run})
+    clocks = (("", COMMAND_CPU_TIME, 10), ("", OTHERS_CPU_TIME, 30), ("GPU 0", COMMAND_SHARE, 0.5))
+    told = [replace(counter(device, [(0, 0), (5400, end)]), name=name, unit="s") for device, name, end in clocks]
+    told[-1] = replace(told[-1], kind="gauge", unit="%", values=np.array([50, 50]))
+    made = replace(made, signals=(*signals, *told))
+    of_command = replace(made, metadata={"scope": "process"})
     # a quarter of the CPU, half of GPU 0, all of GPU 1 as nobody knows: 250 + 500 + 1000
     assert emissions(of_command, intensity=100).energy_j == pytest.approx(1750)
-    assert emissions(replace(made, metadata={"run": run}), intensity=100).energy_j == pytest.approx(3000)
-    assert emissions(attribute(of_command), intensity=100).energy_j == pytest.approx(3000)  # all is attributed
+    assert emissions(made, intensity=100).energy_j == pytest.approx(3000)
+    assert emissions(attribute(of_command), intensity=100).energy_j == pytest.approx(1750)
+    assert emissions(attribute(of_command, scope="machine"), intensity=100).energy_j == pytest.approx(3000)
     save(of_command, tmp_path / "x.watt")
     said = " ".join(carbon(str(tmp_path / "x.watt"))[1].split())
     assert "1.75 kJ in 1 h 30 min, the command's share of the machine (--scope process)" in said
@@ -197,7 +194,7 @@ def test_the_table_says_what_was_assumed(tmp_path, carbon):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(("--zone", "Atlantis"), "unknown zone 'Atlantis'"), (("--pue", "0.5"), "PUE of 0.5"),
-     (("--intensity", "nowhere.csv"), "no such table"), (("--start", "yesterday"), "'yesterday' is not a time")],
+     (("--intensity", "nowhere.csv"), "file not found"), (("--start", "yesterday"), "'yesterday' is not a time")],
 )  # fmt: skip
 def test_wrong_options_are_one_line(tmp_path, carbon, arguments, message):
     save(recording(epoch_ns=None), tmp_path / "old.watt")

@@ -3,14 +3,15 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 import wattribute
-from tests.ensemble.made import run
-from wattribute.cli import main
-from wattribute.cli.compare import fraction, spread
+from tests.comparison.made import run
+from wattribute.cli import main, verb_parser
+from wattribute.cli.compare import fraction
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,10 @@ def test_compare_in_words_and_json(call, folder):
 
 
 def test_fail_above_has_its_own_exit_code(call, folder):
-    call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--fail-above", "5%", code=3)
+    done = call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--fail-above", "5%", code=3)
+    assert done.stdout.splitlines()[-1].startswith("failed: B against A: +")
+    done = call(folder, "compare", "a1.watt", "--vs", "b1.watt", "--fail-above", "99%", "--strict", code=3)
+    assert "a single run cannot show" in done.stdout.splitlines()[-1]
     call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--fail-above", "50%")
     call(folder, "compare", "b*.watt", "--vs", "a*.watt", "--fail-above", "0.05")
     done = call(folder, "compare", "a*.watt", "--vs", "b*.watt", "--fail-above", "5", code=1)
@@ -81,11 +85,12 @@ def test_fail_above_has_its_own_exit_code(call, folder):
         (["export", "a0.watt", "a1.watt", "--to", "extrap"], 1, "name what differs"),
         (["sql", "a0.watt", "select * from span"], 1, "did you mean 'spans'"),
         (["sql", "none.watt", "select * from spans"], 1, "no such file"),
-        (["sql", "a0.watt", "drop table spans"], 1, "never changed"),
+        (["sql", "a0.watt", "drop table spans"], 1, "recordings are read-only"),
+        (["sql", "show tables"], 1, "the recording comes before the query: wattribute sql PATH QUERY"),
         (["attribute", "a0.watt", "a1.watt", "--spans", "x.parquet"], 1, "one run"),
-        (["attribute", "a0.watt", "--spans", "no/such/x.parquet"], 1, "no/such/x.parquet: there is no folder"),
+        (["attribute", "a0.watt", "--spans", "no/such/x.parquet"], 1, "no/such/x.parquet: cannot be written"),
         (["merge", "a0.watt", "./a0.watt", "-o", "x.watt"], 1, "a0.watt is named twice"),
-        (["atribute", "a0.watt"], 1, "unknown verb 'atribute'; did you mean 'attribute'?"),
+        (["atribute", "a0.watt"], 2, "unknown verb 'atribute'; did you mean 'attribute'"),
     ],
 )
 def test_wrong_words_are_one_clear_line(call, folder, arguments, code, says):
@@ -147,12 +152,24 @@ def test_a_run_that_cannot_be_used_does_not_stop_the_others(call, folder, tmp_pa
     assert "A: 2 runs, B: 2 runs" in done.stdout
 
 
-def test_words_after_vs():
-    assert spread(["a", "--vs", "b", "c", "--by", "x"], "--vs") == ["a", "--vs", "b", "--vs", "c", "--by", "x"]
-    assert spread(["--by", "x", "a"], "--vs") == ["--by", "x", "a"]
-    assert spread(["a", "--vs", "b", "--", "-c"], "--vs") == ["a", "--vs", "b", "--", "-c"]
+def test_vs_takes_all_words_up_to_the_next_option():
+    parse = verb_parser("compare").parse
+    for words in ("a1 a2 --vs b1 b2 --top 3", "--vs b1 b2 --top 3 a1 a2", "a1 --vs b1 --top 3 --vs b2 -- a2"):
+        arguments = parse(words.split())
+        assert (arguments.a, arguments.vs, arguments.top) == (["a1", "a2"], ["b1", "b2"], 3)
 
 
 def test_fractions():
     assert fraction("5%") == fraction("5 %") == fraction("0.05") == 0.05
     assert fraction("150%") == 1.5
+
+
+def test_sql_lists_its_tables(call, folder):
+    for words in (["sql", "a0.watt", "show tables", "--format", "json"], ["sql", "a0.watt", "--format", "json"]):
+        tables = {row["table"]: row["columns"] for row in json.loads(call(folder, *words).stdout)}
+        assert set(tables) == {"attribution", "devices", "frames", "locations", "readings", "signals", "spans"}
+    assert tables["spans"] == "location, frame, start_ns, end_ns, depth, parent"
+    described = (Path(__file__).parents[2] / "docs" / "compare-and-export.md").read_text("utf-8")
+    for name, columns in tables.items():
+        line = next(line for line in described.splitlines() if line.startswith(f"| `{name}` |"))
+        assert all(f"`{column}`" in line for column in columns.split(", "))

@@ -138,10 +138,13 @@ def test_a_part_of_an_archive_means_the_archive(archive, part):
     ("arguments", "code", "says"),
     [
         (["nowhere"], 1, "nowhere: no such file or folder"),
-        (["."], 1, "no reader knows this"),
-        (["{archive}", "--process", "("], 1, "not a regular expression"),
+        (["."], 1, "unrecognised format"),
+        (["{archive}", "--metric", "("], 1, "not a regular expression"),
         (["{archive}", "--metric-kind", "x=watt:W"], 1, "unknown metric kind 'watt'"),
-        (["{archive}", "--format", "jsn"], 2, "jsn"),
+        (["{archive}", "--format", "jsn"], 1, "unknown --format 'jsn'; did you mean 'json'?"),
+        (["{archive}", "--frame", "x"], 2, "unknown option '--frame'"),
+        (["{archive}", "{archive}"], 2, "unexpected argument"),
+        ([], 2, "PATH"),
     ],
 )
 def test_errors_are_one_line(archive, tmp_path, monkeypatch, arguments, code, says):
@@ -150,8 +153,8 @@ def test_errors_are_one_line(archive, tmp_path, monkeypatch, arguments, code, sa
     assert done.returncode == code
     assert says in done.stderr
     assert done.stdout == ""
-    if code == 1:
-        assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("wattribute: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_hostile_names_are_text(tmp_path):
@@ -193,20 +196,32 @@ def test_a_signal_that_ends_early_is_flagged(tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal_when_it_takes_long(archive, monkeypatch):
-    from wattribute.cli import reading
+    from wattribute.cli import progress as module
 
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
-    for patience, shown in ((0.0, True), (1000.0, False)):
+    for delay, shown in ((0.0, True), (1000.0, False)):
         screen = Terminal()
-        monkeypatch.setattr(reading, "_PATIENCE_S", patience)
+        monkeypatch.setattr(module, "DELAY_S", delay)
         monkeypatch.setenv("TERM", "xterm")
-        with redirect_stderr(screen), reading.progress_bar("reading") as progress:
+        with redirect_stderr(screen), module.progress_bar("reading") as progress:
             progress(1, 2)
             time.sleep(0.2)  # the bar starts from a timer
             progress(2, 2)
         assert ("reading" in screen.getvalue()) == shown
-    with redirect_stderr(io.StringIO()), reading.progress_bar("reading") as progress:
+    with redirect_stderr(io.StringIO()), module.progress_bar("reading") as progress:
         assert progress is None  # not a terminal
+
+
+def test_equal_remarks_are_one_line_and_passed_checks_are_no_warnings():
+    from wattribute.views.console_info import _remarks
+
+    messages = [f"GPU {i} on n01: the counter never moved" for i in range(39)] + ["a", "a", "the clock: is unsure"]
+    lines = [str(line) for line in _remarks(messages, "! ", "yellow")]
+    assert lines == [
+        "! GPU 0 on n01: the counter never moved (39 of this kind)", "! a (2 times)", "! the clock: is unsure",
+    ]  # fmt: skip
+    many = [f"{chr(65 + i)}{chr(65 + k)}" for i in range(5) for k in range(10)]
+    assert str(_remarks(many, "", "dim")[-1]) == "… and 10 more remarks (--format json lists them)"

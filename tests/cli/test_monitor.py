@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
+import urllib.request
 
 import pytest
 
 import wattribute
+from tests.conftest import until
 from tests.meters.fakes import FakeNvml, Wave
+from wattribute.journal.file import is_being_written
 
 MONITOR = [sys.executable, "-m", "wattribute", "monitor"]
 
@@ -22,7 +25,7 @@ def start(folder, *arguments, **how):
 
 def run(folder, *arguments, **how):
     process = start(folder, *arguments, **how)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     return process.returncode, out, err
 
 
@@ -30,7 +33,6 @@ def test_without_a_terminal_there_are_lines_that_say_how_each_number_is_known(tm
     code, out, err = run(tmp_path, "--duration", 1.5, "--interval", 0.4, "--meters", "model", "--zone", "FR")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert len(lines) >= 2
     assert "CPU" in lines[-1]
     assert "France" in lines[-1]
     for part in lines[-1].split(" | "):
@@ -71,12 +73,15 @@ def test_a_recording_is_an_ordinary_one(tmp_path):
 def test_a_killed_monitor_is_recovered(tmp_path):
     process = start(tmp_path, "--record", "x.watt", "--interval", 0.1, "--meters", "model")
     assert process.stdout.readline()
-    time.sleep(1.2)  # the journal is flushed every second
+    journal = tmp_path / "x.watt/journal"
+    begin = journal.stat().st_size
+    until(lambda: journal.stat().st_size > begin)  # it is flushed every second
     process.kill()
     process.communicate()
+    until(lambda: not is_being_written(tmp_path / "x.watt"))  # the sampler notices and ends
     recording = wattribute.read(tmp_path / "x.watt")
     assert any("recovered" in problem.message for problem in recording.problems)
-    assert len(recording.signals[0]) > 5
+    assert len(recording.signals[0]) > 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -84,7 +89,7 @@ def test_a_signal_ends_it_in_order(tmp_path, number):
     process = start(tmp_path, "--record", "x.watt", "--interval", 0.2, "--meters", "model")
     assert process.stdout.readline()
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate()
     assert (process.returncode, err) == (0, "saved: x.watt\n")
     assert wattribute.read(tmp_path / "x.watt").problems == ()
 
@@ -93,7 +98,7 @@ def test_a_reader_that_goes_away_ends_it(tmp_path):
     process = start(tmp_path, "--interval", 0.1, "--meters", "model")
     assert process.stdout.readline()
     process.stdout.close()
-    assert process.wait(20) == 0
+    assert process.wait() == 0
     with process.stderr as told:
         assert told.read() == ""
 
@@ -109,7 +114,7 @@ def test_a_reader_that_goes_away_ends_it(tmp_path):
         (["--web", "nowhere"], "an address and a port"),
         (["--web", "127.0.0.1:99999"], "an address and a port"),
         (["--record", "there.watt"], "exists already"),
-        (["--record", "x.watt", "--meters", "craypm"], "not a Cray node"),
+        (["--record", "x.watt", "--meters", "craypm:/nonexistent"], "not a Cray node"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(tmp_path, arguments, words):
@@ -129,7 +134,6 @@ def test_in_python_observers_get_every_status(tmp_path):
 
     done = wattribute.monitor(meters=["model"], duration_s=1.5, interval_s=0.2, observers=[broken, seen.append])
     assert done.last is seen[-1]
-    assert len(seen) >= 2
     assert done.folder is None
     (trouble,) = done.trouble  # told once, and the others went on
     assert "RuntimeError" in trouble
@@ -137,5 +141,23 @@ def test_in_python_observers_get_every_status(tmp_path):
 
 def test_however_short_it_was_its_end_is_told(tmp_path):
     done = wattribute.monitor(meters=["model"], duration_s=0.4)  # less than the second between two statuses
-    assert done.last["energy_j"] > 0
-    assert 0.3 < done.last["elapsed_s"] < 5
+    assert done.last.energy_j > 0
+    assert done.last.elapsed_s > 0.3
+
+
+def test_quietly_served_for_months(tmp_path):
+    """Nothing is printed but the address that was asked for, and no label says when it was started."""
+    process = start(tmp_path, "--quiet", "--meters", "model", "--serve", "127.0.0.1:0")
+    address = process.stderr.readline().split()[-1]
+
+    def scraped():
+        with urllib.request.urlopen(address, timeout=10) as answer:
+            return answer.read().decode()
+
+    until(lambda: "wattribute_energy" in scraped())
+    runs = set(re.findall(r'run="([^"]*)"', scraped()))
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate()
+    assert (process.returncode, out, err) == (0, "", "")
+    assert runs == {"monitor"}
+    assert list(tmp_path.iterdir()) == []

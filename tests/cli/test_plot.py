@@ -1,5 +1,6 @@
 """``wattribute plot`` as a stranger uses it."""
 
+import re
 import subprocess
 import sys
 
@@ -38,7 +39,7 @@ def test_the_ending_says_what_is_written(recording, tmp_path, ending, magic):
         (("flam", "run.watt", "-o", "x.png"), "unknown kind of chart 'flam'; did you mean 'flame'?"),
         (("flame", "run.watt", "-o", "x.gif"), "unknown ending of the output file '.gif'"),
         (("flame", "nowhere", "-o", "x.png"), "nowhere"),
-        (("flame", "run.watt", "-o", "no/such/x.png"), "no/such/x.png: the folder no/such does not exist"),
+        (("flame", "run.watt", "-o", "no/such/x.png"), "no/such does not exist"),
         (("power", "run.watt", "run.watt", "-o", "x.png"), "shows one recording, not 2"),
         (
             ("power", "run.watt", "-o", "x.png", "--metric", "enrgy"),
@@ -52,3 +53,16 @@ def test_mistakes_are_one_line(recording, tmp_path, words, said):
     assert done.returncode == 1
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_picture_of_a_size(tmp_path, shared):
+    from wattribute.views import plot
+
+    trace = shared / "traces" / "simple-mi300"
+    plot.write("flame", [trace], tmp_path / "a.svg", of="host", size=(400, 250))
+    match = re.search(r'width="([\d.]+)" height="([\d.]+)"', (tmp_path / "a.svg").read_text())
+    width, height = float(match[1]), float(match[2])
+    assert max(width / 400, height / 250) == pytest.approx(1, abs=0.001)  # it fits, and one side is full
+    assert min(width / 400, height / 250) > 0.9
+    with pytest.raises(ValueError, match="--size is for pictures"):
+        plot.write("flame", [trace], tmp_path / "a.html", of="host", size=(400, 250))

@@ -32,7 +32,7 @@ def start(podman, tmp_path):
 def run(start):
     def run(script, *options, **more):
         process = start(script, *options, **more)
-        process.out, process.err = process.communicate(timeout=60)
+        process.out, process.err = process.communicate()
         return process
 
     return run
@@ -71,12 +71,11 @@ def test_streams_exit_code_results_and_score(podman, run, tmp_path):
 
 
 def test_output_comes_while_it_runs_and_is_kept_without_logs(start, run, tmp_path):
-    process = start("echo early; sleep 2; echo late")
+    (tmp_path / "data").mkdir()
+    process = start("echo early; while [ ! -e /data/go ]; do sleep 0.1; done; echo late", "--volume", "./data:/data")
     assert process.stdout.readline() == "early\n"
-    assert process.poll() is None
-    said_s = time.monotonic()
-    assert process.communicate(timeout=60)[0] == "late\n"
-    assert time.monotonic() - said_s > 1
+    (tmp_path / "data" / "go").touch()
+    assert process.communicate()[0] == "late\n"
     done = run("echo unseen", "--no-logs", "-o", "y.watt", "-q")
     assert (done.out, done.err) == ("", "")
     assert (tmp_path / "y.watt" / "container.log").read_text() == "unseen\n"
@@ -87,22 +86,20 @@ def test_a_signal_ends_the_container_and_results_are_written(podman, start, tmp_
     process = start("trap 'exit 3' INT TERM; echo ready; while true; do sleep 0.1; done", start_new_session=True)
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 3, err
     assert podman.containers() == []
     assert wattribute.read(tmp_path / "x.watt").metadata["run"]["exit_code"] == 3
 
 
 def test_a_second_signal_kills_what_would_not_end(podman, start):
-    process = start("trap '' INT; echo ready; sleep 60 & wait; sleep 60", start_new_session=True)
+    process = start("trap '' INT; echo ready; sleep 6000 & wait; sleep 6000", start_new_session=True)
     assert process.stdout.readline() == "ready\n"
-    began_s = time.monotonic()
     for _ in range(2):
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.5)
-    process.communicate(timeout=60)
+    process.communicate()
     assert process.returncode == 137
-    assert time.monotonic() - began_s < 45  # it would sleep 60; Podman waits 20 where init is slow to reap its conmon
     assert podman.containers() == []
 
 
@@ -160,7 +157,7 @@ def test_cpu_time_is_the_containers(run):
     still = json.loads(run("sleep 0.5", "--scope", "process", "--format", "json", "-o", "y.watt").err)
     assert 0.1 < busy["cpu_s"] <= busy["duration_s"] * 1.1
     assert still["cpu_s"] < busy["cpu_s"] / 2  # making a container takes some, too
-    assert busy["share_rule"].startswith("CPU, memory and node by share of busy CPU time (")
+    assert busy["share_rule"].startswith("by share of busy CPU time")
     assert busy["max_rss_bytes"] > 0
 
 
@@ -168,17 +165,17 @@ def test_gpu_time_is_that_of_the_processes_in_the_container(podman, start, tmp_p
     fake = FakeNvml(tmp_path, [Wave(200)])
     options = ["--scope", "process", "--format", "json"]
     script = "sleep 60 & echo ready; wait"
-    process = start(script, *options, environment={**fake.environment(), **podman.environment})
+    process = start(script, *options, environment=podman.environment | fake.variables())
     assert process.stdout.readline() == "ready\n"
     (name,) = podman.containers()
     *_, child = podman("top", name, "hpid").split()  # not the container's first process, but one that it started
     fake.write(quirks=[f"process 0 {child} 60", "process 0 999999 20"])
     time.sleep(2.5)  # the sampler asks every second
     podman("kill", name)
-    summary = json.loads(process.communicate(timeout=60)[1].splitlines()[-1])
+    summary = json.loads(process.communicate()[1].splitlines()[-1])
     assert process.returncode == 137
     (gpu,) = [device for device in summary["devices"] if device["kind"] == "gpu"]
-    assert gpu["share"] == 0.75  # 60 of 60 + 20
+    assert gpu["share"] == pytest.approx(0.75)  # 60 of 60 + 20
 
 
 def test_images_are_listed(podman):
@@ -195,7 +192,7 @@ def test_images_are_listed(podman):
 @pytest.mark.realtime
 def test_five_seconds_under_a_gpu_of_known_power(podman, run, tmp_path):
     fake = FakeNvml(tmp_path, [Wave(250, 150, 0.9, 0.5)])
-    done = run("sleep 5", "--format", "json", environment={**fake.environment(), **podman.environment})
+    done = run("sleep 5", "--format", "json", environment=podman.environment | fake.variables())
     assert done.returncode == 0, done.err
     summary = json.loads(done.err.splitlines()[-1])
     recording = wattribute.read(tmp_path / "x.watt")

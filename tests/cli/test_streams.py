@@ -10,7 +10,7 @@ WATTRIBUTE = [sys.executable, "-m", "wattribute"]
 
 
 def call(*arguments, **how):
-    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 60} | how
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | how
     return subprocess.run([*WATTRIBUTE, *arguments], **how)
 
 
@@ -35,8 +35,6 @@ def test_a_full_disk_is_told_in_a_line(format):
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
 def test_a_run_nobody_can_be_told_about_keeps_output_and_exit_code(tmp_path, stderr):
     script = f'"$@" run -o x.watt -- sh -c "echo out; exit 4" {stderr}'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", *WATTRIBUTE], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run(["sh", "-c", script, "sh", *WATTRIBUTE], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (4, "out\n")
     assert (tmp_path / "x.watt" / "summary.json").exists()

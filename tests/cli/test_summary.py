@@ -14,7 +14,7 @@ WATTRIBUTE = [sys.executable, "-m", "wattribute"]
 
 
 def run(folder, *arguments, **how):
-    how = {"cwd": folder, "capture_output": True, "text": True, "timeout": 60} | how
+    how = {"cwd": folder, "capture_output": True, "text": True} | how
     return subprocess.run([*WATTRIBUTE, *map(str, arguments)], **how)
 
 
@@ -78,8 +78,8 @@ def test_an_experiment_can_be_compared_and_attributed(series):
         (["run", "--experiment", "d", "--compare", "--", "true", "---", "true"], "leave out --experiment"),
         (["run", "--experiment", "file/d", "--", "true"], "cannot be made"),
         (["summary", "nowhere"], "no such file or folder"),
-        (["summary", "."], "no reader knows this"),
-        (["summary", "file"], "no reader knows this"),
+        (["summary", "."], "unrecognised format"),
+        (["summary", "file"], "the file is empty"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_runs(tmp_path, arguments, words):
@@ -89,3 +89,16 @@ def test_a_wrong_option_is_one_line_and_nothing_runs(tmp_path, arguments, words)
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_per_unit_of_work(tmp_path):
+    from tests.sessions.test_experiment import counted_run
+
+    counted_run(tmp_path, "a.watt", 100.0, 10)
+    counted_run(tmp_path, "b.watt", 120.0, 20)
+    done = subprocess.run(
+        [sys.executable, "-m", "wattribute", "summary", tmp_path, "--per", "tokens"], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "J per tokens" in done.stdout
+    assert "8.00 J" in done.stdout

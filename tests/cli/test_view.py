@@ -17,7 +17,7 @@ from wattribute import save
 
 def run(*arguments, cwd=None):
     command = [sys.executable, "-m", "wattribute", "view", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_it_serves_until_stopped(archive, stop):
     process, address = start(archive)
     assert urlopen(address).status == 200
     process.send_signal(stop)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate()
     assert process.returncode == 0
     assert errors == ""
 
@@ -60,7 +60,8 @@ def test_a_full_disk_is_one_line(archive, tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))  # noqa: E731
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
     assert done.returncode == 1
-    assert done.stderr.startswith("wattribute: cannot write tiles to")
+    assert done.stderr.startswith("wattribute: ")
+    assert "cannot be written" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.glob("*.part"))
 
@@ -75,7 +76,7 @@ def test_damaged_tiles_are_made_anew(archive):
     ("arguments", "said"),
     [
         (["nowhere"], "nowhere"),
-        (["{archive}", "--html", "no/such/folder/x.html"], "cannot write"),
+        (["{archive}", "--html", "no/such/folder/x.html"], "cannot be written"),
         (["{archive}", "--compare", "nowhere"], "nowhere"),
         (["{archive}", "--port", "70000"], "65535"),
     ],
@@ -110,7 +111,7 @@ def test_a_recording_being_made_is_followed(tmp_path):
         assert facts["length_ticks"] / facts["clock"]["ticks_per_s"] > 5.9
         assert not any("stopped" in text for text in facts["problems"])
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate()
 
 
 def test_a_port_in_use_is_said(archive):
@@ -122,4 +123,4 @@ def test_a_port_in_use_is_said(archive):
         assert "Traceback" not in done.stderr
     finally:
         os.kill(process.pid, signal.SIGINT)
-        process.communicate(timeout=10)
+        process.communicate()

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 
 def zones(*arguments):
     command = [sys.executable, "-m", "wattribute", "zones", *arguments]
@@ -25,5 +27,9 @@ def test_the_table_names_source_year_and_licence():
     assert line.split() == ["FR", "France", "44", "2024", "lifecycle", "ember", "CC", "BY", "4.0"]
 
 
-def test_nothing_found_is_not_an_error():
+def test_a_place_that_is_not_known_is_said_and_an_empty_list_for_programs():
     assert json.loads(zones("atlantis", "--format", "json")) == []
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        zones("frnce")
+    assert failed.value.returncode == 1
+    assert failed.value.stderr.startswith("wattribute: unknown zone 'frnce'; did you mean 'France'")

@@ -19,11 +19,23 @@ def trace(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A busy machine takes its time to connect, and to start workers."""
+    from wattribute.engines import cluster
+
+    monkeypatch.setattr(cluster, "CONNECT_S", 30)  # Dask also waits so long for a worker that was killed
+    monkeypatch.setattr(cluster, "WORKERS_S", 600)
+
+
 @pytest.fixture(scope="session")
 def dask_cluster():
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
+        n_workers=2,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
     ) as made:
         yield made
     gc.collect()  # here, where its warnings are not another test's

@@ -19,16 +19,16 @@ def scheduler(folder):
 
 
 @contextmanager
-def worker(address, folder, **environment):
-    """One worker without a nanny: nobody starts it again."""
-    options = ("--no-nanny", "--nthreads", "1", "--local-directory", str(folder), "--death-timeout", "60")
-    with _process("worker", address, *options, **environment) as process:
+def worker(address, folder, before=(), **environment):
+    """One worker without a nanny: nothing starts it again. ``before`` is the command that starts it."""
+    options = ("--no-nanny", "--nthreads", "1", "--local-directory", str(folder), "--death-timeout", "600")
+    with _process("worker", address, *options, before=before, **environment) as process:
         yield process.pid
 
 
 @contextmanager
-def _process(kind, *arguments, **environment):
-    command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments, "--no-dashboard"]
+def _process(kind, *arguments, before=(), **environment):
+    command = [*before, sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments, "--no-dashboard"]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     path = environment.pop("PYTHONPATH", str(ROOT))
     process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path} | environment, cwd="/", **quiet)
@@ -40,9 +40,8 @@ def _process(kind, *arguments, **environment):
 
 
 def _address(file):
-    for _ in range(600):
+    while True:
         try:
             return json.loads(file.read_text())["address"]
         except (OSError, ValueError):
             time.sleep(0.05)
-    raise TimeoutError(f"no scheduler wrote {file}")

@@ -12,14 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wattribute
-from tests.recordings import small
-from tests.strategies import curves, nested_spans, recordings
+from tests.engines import counting
 from wattribute import _core
 from wattribute.engines import arkouda, arrays
 from wattribute.engines.verbs import NumPy
-from wattribute.errors import ClusterError, NoDataError, OptionError
+from wattribute.errors import ClusterError, NoDataError, OptionError, PartialResultWarning
 from wattribute.model import Fold, Keys
 from wattribute.model.spans import BOUNDS
+from wattribute.testing.recordings import small
+from wattribute.testing.strategies import curves, nested_spans, recordings
 
 VERBS = NumPy()
 
@@ -38,7 +39,7 @@ def lanes(tables):
 def test_a_fold_is_that_of_the_core(tables, against, row, by_path):
     keys = Keys(np.array(row, np.int32), 3, by_path)
     spans, rows = arrays.kept(lanes(tables), np.array([row], np.int64), [0] * len(tables))
-    found = arrays.fold(spans, rows, 3, against, 4 if by_path else None)
+    found = arrays.fold(spans, rows, 3, [against] * len(tables), 4 if by_path else None)
     for one, table in zip(found, tables, strict=True):
         same(one, Fold.of(_core.fold(table, against, keys)), by_path)
 
@@ -125,12 +126,6 @@ def test_no_such_address(monkeypatch, host, port):
         wattribute.connect(host, port)
 
 
-def test_something_else_listens(monkeypatch):
-    monkeypatch.setitem(sys.modules, "arkouda", Client())
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(ClusterError, match=r"\(frame too large\)$"):
-        wattribute.connect("127.0.0.1", other.getsockname()[1])
-
-
 @pytest.mark.parametrize(("client", "reason"), [(None, r"cannot be imported \(.*\)"), (object(), "is too old")])
 def test_no_client_that_fits(monkeypatch, client, reason):
     monkeypatch.setitem(sys.modules, "arkouda", client)
@@ -168,8 +163,10 @@ def test_a_server_lost_before_anything_is_finished(monkeypatch, trace):
 
 
 def test_a_server_lost_on_the_way(monkeypatch, trace):
+    monkeypatch.setattr(arkouda, "TOGETHER_EVENTS", 1)  # a group after the other
     monkeypatch.setattr(arkouda, "_current", arkouda.Server(Dying(4), "far:5555"))
-    found = wattribute.attribute(trace, engine="arkouda")
+    with pytest.warns(PartialResultWarning, match="groups are not in the result"):
+        found = wattribute.attribute(trace, engine="arkouda")
     whole = wattribute.attribute(trace)
     assert 0 < found.devices.height < whole.devices.height
     told = [problem.message for problem in found.problems if problem.kind == "partial"]
@@ -177,6 +174,48 @@ def test_a_server_lost_on_the_way(monkeypatch, trace):
     assert "groups are not in the result" in told[0]
     for book in found.devices.to_dicts():  # what is there is right
         assert book in whole.devices.to_dicts()
+
+
+class Small(NumPy):
+    """A server with so much memory."""
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+
+    def free_bytes(self):
+        return self.free
+
+
+@pytest.mark.parametrize("kind", ["otf2", "watt"])
+def test_more_spans_than_the_server_has_memory_for(monkeypatch, trace, tmp_path, kind):
+    source = trace
+    if kind == "watt":
+        source = tmp_path / "a.watt"
+        wattribute.save(wattribute.read(trace), source)
+    monkeypatch.setattr(arkouda, "_current", arkouda.Server(Small(10_000), "small:5555"))
+    with pytest.raises(
+        ClusterError, match=r"[\d,]+ spans of \d+ locations need about .* GB on the Arkouda server, which"
+    ):
+        wattribute.attribute(source, engine="arkouda")
+    monkeypatch.setattr(arkouda, "_current", arkouda.Server(Small(10**9), "small:5555"))
+    assert wattribute.attribute(source, engine="arkouda").rows.height
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"), [({"of": "host"}, 520), ({"of": "kernels"}, 380), ({"of": "host", "by": "path"}, 600)]
+)
+def test_commands_do_not_grow_with_groups(monkeypatch, trace, asked, most):
+    """The client of a server, with NumPy behind its messages."""
+    client = counting.Client()
+    monkeypatch.setattr(arkouda, "_current", arkouda.Server(arkouda.Arkouda(client), "counted:5555"))
+    found = wattribute.attribute(trace, engine="arkouda", **asked)
+    expected = wattribute.attribute(trace, **asked)
+    assert found.rows["self_j"].sum() == pytest.approx(expected.rows["self_j"].sum(), rel=1e-12)
+    commands = client.commands.total()
+    assert commands < most
+    client.commands.clear()
+    wattribute.attribute(trace, engine="arkouda", process="Rank [01]$", **asked)  # half of the groups
+    assert commands <= client.commands.total() + 10
 
 
 def test_method_solve_stays_with_the_other_engines(arrays):

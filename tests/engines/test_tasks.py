@@ -4,14 +4,15 @@ import pytest
 
 import wattribute
 from wattribute.attribution import join
-from wattribute.attribution.options import checked
+from wattribute.attribution.rollup import grouping
 from wattribute.engines.tasks import Large, Task, cut
-from wattribute.engines.work import Work, solve
+from wattribute.engines.work import Work, reduce, solve
+from wattribute.model import Question
 
 
 def work(trace, **asked):
     recording = wattribute.read(trace)
-    plan = join.plan(recording, checked(**asked))
+    plan = join.plan(recording, Question(**asked))
     return Work(recording, plan, join.groups(plan))
 
 
@@ -45,12 +46,14 @@ def test_small_groups_are_packed(trace):
     assert [len(one.groups) for one in cut(streams._replace(groups=streams.groups * 8), 1)] == [8, 8, 8, 8]
 
 
-def test_results_are_told_in_the_numbers_of_the_whole_plan(trace):
+def test_results_are_in_the_numbers_of_the_whole_plan(trace):
     whole = work(trace)
-    for one in cut(whole, 1000):
-        task = one.task if isinstance(one, Large) else one
-        assert isinstance(task, Task)
-        told = task.told(solve(Work(whole.recording, task.plan, task.groups), task.groups[0]))
-        expected = {task.sources[row] for row in task.groups[0]}
-        assert {book.source for book in told.books} == expected
-        assert {row for part in told.parts for row in part.sources} <= expected
+    how = grouping(whole.recording, whole.plan)
+    for one in cut(whole, 1):
+        assert isinstance(one, Task)
+        own = Work(whole.recording, one.plan, one.groups)
+        (sums,) = reduce(own, [solve(own, group) for group in one.groups], how.of(one.sources), one.sources)
+        expected = set(one.sources)
+        assert {book.source for book in sums.books} == expected
+        assert set(sums.devices) <= expected
+        assert set(sums.keys["source"].tolist()) <= expected

@@ -8,7 +8,7 @@ import pytest
 from tests.meters.fakes import FakeCray, Wave
 from wattribute.meters.craypm import CrayPm
 from wattribute.meters.hwmon import Hwmon
-from wattribute.meters.model import MEMORY_W_PER_GB, Model
+from wattribute.meters.model import MEMORY_W_PER_GB, PowerModel
 
 SECOND = 1_000_000_000
 
@@ -23,7 +23,7 @@ def test_cray_uses_the_times_in_the_files(tmp_path):
     devices = {(c.device.name, c.name): c.device for c in meter.channels()}
     assert devices["node", "energy"].properties.get("apart") is None
     assert devices["accel0", "power"].kind == "gpu"
-    assert devices["cpu", "energy"].properties["apart"] == "inside the node"
+    assert devices["cpu", "energy"].kind == "cpu"  # inside the node: the ledger knows
     at = [(c.device.name, c.name) for c in meter.channels()].index(("node", "energy"))
     assert meter.read()[at] == (76_750_000_000, 1000)
     assert meter.read()[at][1] is None  # freshness stood still: nothing new
@@ -90,7 +90,7 @@ def proc(tmp_path):
 def test_the_model_is_time_and_work(proc, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     now = [0]
-    meter = Model(str(proc), clock=lambda: now[0])
+    meter = PowerModel(str(proc), clock=lambda: now[0])
     assert meter.generation == "epyc 3"
     now[0] = 10 * SECOND
     ticks = os.sysconf("SC_CLK_TCK")
@@ -105,7 +105,7 @@ def test_the_model_is_time_and_work(proc, monkeypatch):
 
 
 def test_the_model_without_proc_still_says_something(tmp_path):
-    meter = Model(str(tmp_path))
+    meter = PowerModel(str(tmp_path))
     assert meter.generation == "average"
     time.sleep(0.01)
     assert all(value > 0 for _, value in meter.read())

@@ -210,3 +210,24 @@ def test_without_nvidia_ml_py_the_command_is_named(tmp_path):
 )
 def test_what_a_power_field_shows(arch, capability, driver, field, period_s, window_s):
     assert nvidia.power_field(arch, capability, driver, field) == (period_s, window_s)
+
+
+def test_a_fake_replays_a_recording(opened, tmp_path):
+    table = tmp_path / "table"
+    table.write_text("0 100 110 120\n1 200 210 220\n")
+    fake, meter = opened([Wave(0)], period_s=0.001)  # began five seconds ago: the second row is in force
+    fake.write(quirks=[f"gpu 0 table {table}", "gpu 0 capability 8 6"])
+    assert meter.available().ok
+    values = dict(zip(names(meter), meter.read(), strict=True))
+    assert values["GPU 0 power_average"][1] == 210_000
+    assert values["GPU 0 power_instant"][1] == 220_000
+    assert values["GPU 0 energy"][1] >= 100_000 + 4 * 200_000  # mJ: one second of 100 W, then 200 W
+
+
+def test_a_gpu_that_falls_off_the_bus_answers_nothing(opened):
+    fake, meter = opened([Wave(300), Wave(100)])
+    assert meter.available().ok
+    fake.write(quirks=["gpu 1 lost"])
+    values = dict(zip(names(meter), meter.read(), strict=True))
+    assert values["GPU 0 energy"][1] is not None
+    assert values["GPU 1 energy"][1] is None

@@ -45,11 +45,21 @@ def test_perf_counts_and_its_scale_is_exact(tmp_path):
     meter.close()
 
 
-def test_a_dead_psys_is_offered_with_its_zeros_and_stands_apart(tmp_path):
+def test_a_dead_psys_is_offered_with_its_zeros(tmp_path):
     meter = opened(power_pmu(tmp_path, {"energy-psys": DUMMY}, cpus="0-1"))
     (channel,) = meter.channels()  # one, though two CPUs are listed: psys is the board's
-    assert channel.device.properties["apart"]
+    assert channel.device.kind == "psys"
     assert meter.read()[0][1] == meter.read()[0][1] == 0
+    meter.close()
+
+
+def test_a_dead_psys_of_perf_does_not_hide_the_packages_of_powercap(tmp_path):
+    tree = FakePowercap(tmp_path, {"intel-rapl:0": ("package-0", 0)}, [Wave(100)], range_uj=1_000_000)
+    meter = opened(power_pmu(Path(tree.root), {"energy-psys": DUMMY}))
+    names = [channel.device.name for channel in meter.channels()]
+    if "psys" not in names:
+        pytest.skip("perf_event_open is not permitted here (kernel.perf_event_paranoid, or a container)")
+    assert names == ["psys", "package 0"]
     meter.close()
 
 

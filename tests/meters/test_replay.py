@@ -53,7 +53,7 @@ def test_a_meter_is_named_with_its_root(table):
         choose(["replay:/nonexistent.csv"])
 
 
-def test_unnamed_all_that_work_are_chosen_and_the_others_say_why():
+def test_unnamed_all_that_work_are_chosen_and_the_others_say_why(own_sensors):
     ready, refused = choose([])
     assert "model" in [m.name for m in ready]
     assert all(r.availability.reason for r in refused)

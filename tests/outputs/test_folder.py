@@ -4,11 +4,11 @@ import polars as pl
 import pytest
 
 import wattribute
-from tests.ensemble.made import run, runs
-from tests.recordings import small
+from tests.comparison.made import run, runs
 from wattribute import Ensemble, WattributeError
 from wattribute.outputs import recording_tables as tables
 from wattribute.outputs.folder import write_folder
+from wattribute.testing.recordings import small
 
 
 def load(folder, name, format):

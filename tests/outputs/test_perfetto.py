@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 
 import wattribute
-from tests.conftest import need
-from tests.ensemble.made import run
+from tests.comparison.made import run
+from tests.conftest import NET_S, need
 from tests.outputs.wire import fields, one
-from tests.recordings import spans
-from tests.strategies import nested_spans
 from wattribute import Ensemble, WattributeError
 from wattribute.model import Clock, Frames, Recording, SpanTable
 from wattribute.outputs import perfetto
+from wattribute.testing.recordings import spans
+from wattribute.testing.strategies import nested_spans
 
 
 def packets(attribution):
@@ -130,7 +130,7 @@ def test_hostile_names_times_before_zero_and_many_packets(monkeypatch):
 
 def test_an_ensemble_is_refused(tmp_path):
     with pytest.raises(WattributeError, match="one run"):
-        perfetto.write(Ensemble.of({"a": run(0), "b": run(1)}).attribute(), str(tmp_path / "x"))
+        wattribute.write(Ensemble.of({"a": run(0), "b": run(1)}).attribute(), tmp_path / "x", "perfetto")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -196,14 +196,15 @@ def test_the_perfetto_ui_opens_it_and_its_query_page_returns_the_joules(perfetto
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=CHROMIUM)
         page = browser.new_page()
+        page.set_default_timeout(NET_S * 500)
         page.goto(url)
-        page.wait_for_function("window.app && window.app.trace", timeout=60_000)
-        page.wait_for_function("location.hash.startsWith('#!/viewer')", timeout=60_000)  # where loading ends
+        page.wait_for_function("window.app && window.app.trace")
+        page.wait_for_function("location.hash.startsWith('#!/viewer')")  # where loading ends
         page.evaluate("location.hash = '#!/query'")
-        page.locator(".cm-content").first.click(timeout=60_000)
+        page.locator(".cm-content").first.click()
         page.keyboard.type(QUERY)
         page.keyboard.press("Control+Enter")
-        page.get_by_text("dgemm", exact=True).first.wait_for(timeout=30_000)
+        page.get_by_text("dgemm", exact=True).first.wait_for()
         shown = page.inner_text("body")
         wrong = page.evaluate(
             """async () => {

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 
 import wattribute
-from tests.ensemble.made import IDLE_S, IDLE_W, run, runs
+from tests.comparison.made import IDLE_S, IDLE_W, run, runs
 from wattribute import Ensemble, WattributeError
 from wattribute.model import Frames
-from wattribute.outputs import extrap, folded, graphframe, speedscope
+from wattribute.outputs import extrap, folded, speedscope
+from wattribute.outputs import hatchet as graphframe
 from wattribute.outputs.stacks import stacks, trees
 from wattribute.plugins import outputs
 
@@ -75,7 +76,7 @@ def test_speedscope_passes_its_own_schema(attribution, tmp_path):
     if npm is None:
         pytest.skip("npm is not installed: speedscope's schema comes from its package")
     command = [npm, "pack", "speedscope", "--silent", "--fetch-retries=0", "--fetch-timeout=20000"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"npm cannot fetch speedscope here: {done.stderr[-200:]}")
     with tarfile.open(next(tmp_path.glob("speedscope-*.tgz"))) as package:
@@ -187,7 +188,7 @@ def test_extra_p_measurements():
 @pytest.mark.parametrize("name", ["speedscope", "folded", "hatchet"])
 def test_what_shows_one_run_refuses_many(name, tmp_path):
     with pytest.raises(WattributeError, match="one run"):
-        outputs.get(name).write(Ensemble.of(runs(0, 2)).attribute(), str(tmp_path / "x"))
+        wattribute.write(Ensemble.of(runs(0, 2)).attribute(), tmp_path / "x", name)
 
 
 @pytest.mark.parametrize("name", ["speedscope", "folded", "hatchet"])

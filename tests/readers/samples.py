@@ -8,8 +8,6 @@ from pathlib import Path
 
 import polars as pl
 
-from wattribute.model import Recording
-
 DATA = Path(__file__).parent.parent / "data" / "readers"
 SAMPLES = sorted(path for path in DATA.iterdir() if not path.name.startswith(".") and path.suffix != ".golden")
 
@@ -50,33 +48,3 @@ def as_utf16(sample: Path, folder: Path) -> Path:
     path = folder / "utf16"
     path.write_bytes(sample.read_text(encoding="utf-8").encode("utf-16"))
     return path
-
-
-def told(recording: Recording) -> str:
-    """A recording as text: what golden files hold."""
-    lines = [f"epoch_ns {recording.clock.epoch_ns}  length_ns {recording.clock.length_ticks}"]
-    for location in range(len(recording.locations)):
-        at = recording.locations
-        process = int(at.process[location])
-        owner = recording.owner(location)
-        names = [recording.processes.name[row] for row in dict.fromkeys((owner, process)) if row >= 0]
-        lines.append(
-            f"{at.kind[location]} {' / '.join(names)} / {at.name[location]} on {recording.location_host(location)!r}"
-        )
-        spans = recording.spans.spans(location)
-        for row in range(len(spans)):
-            frame = recording.frames.row(int(spans.frame[row]))
-            where = f" ({frame['file']}:{frame['line']})" if frame["file"] else ""
-            again = " resumed" if spans.resumed[row] else ""
-            lines.append(
-                f"  {'  ' * int(spans.depth[row])}{spans.start[row]}..{spans.end[row]} {frame['name']}{where}"
-                f" [{frame['paradigm']} {frame['role']}]{again}"
-            )
-    for signal in recording.signals:
-        readings = " ".join(f"{t}:{v}" for t, v in zip(signal.times.tolist(), signal.values.tolist(), strict=True))
-        device = f" of {signal.device} on {signal.host!r}" if signal.device else ""
-        lines.append(f"{signal.kind} {signal.name}{device}, {signal.scale} {signal.unit}: {readings}")
-    lines += [f"device {d.name} ({d.kind}) {dict(d.properties)}" for d in recording.devices]
-    lines += [f"{key} {recording.metadata[key]}" for key in ("timeline", "calls") if key in recording.metadata]
-    lines += [f"! {p.kind}: {p.message.partition(': ')[2]}" for p in recording.problems]
-    return "\n".join(lines) + "\n"

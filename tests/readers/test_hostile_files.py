@@ -174,5 +174,5 @@ def test_what_stands_before_the_cut_of_a_small_gzip_is_read(tmp_path):
 
 def test_an_empty_file_is_called_empty(tmp_path):
     (tmp_path / "x.json").write_bytes(b"")
-    with pytest.raises(WattributeError, match=r"x\.json: is empty"):
+    with pytest.raises(WattributeError, match=r"x\.json: the file is empty"):
         wattribute.read(tmp_path / "x.json")

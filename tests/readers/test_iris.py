@@ -6,8 +6,8 @@ import pytest
 
 import wattribute
 from wattribute.errors import FormatError
-from wattribute.outputs.metrics import metrics
-from wattribute.outputs.summary import summarise
+from wattribute.sessions.metrics import metrics
+from wattribute.sessions.summary import summarise
 
 HEADER = "timestamp,gpu_index,utilization,power,temperature,memory"
 METRICS = """av_power: 0.0
@@ -33,8 +33,8 @@ def test_a_recorded_run_by_its_real_times(shared, tmp_path):
     (tmp_path / "metrics.yml").write_text(METRICS)
     recording = wattribute.read(tmp_path)  # the folder, with what the tool said
     summary = summarise(recording, intensity=run["forecast"])
-    assert summary["energy_j"] == pytest.approx(run["actual_timestamps_J"], rel=1e-12)
-    assert summary["energy_j"] == pytest.approx(341.549)
+    assert summary.energy_j == pytest.approx(run["actual_timestamps_J"], rel=1e-12)
+    assert summary.energy_j == pytest.approx(341.549)
     found = metrics(recording, summary)
     assert found["energy_kwh"] == pytest.approx(run["actual_timestamps_kWh"])
     assert found["energy_kwh"] > 1.6 * run["reported_total_energy_kWh"]  # which took 2 s for every interval
@@ -50,7 +50,7 @@ def test_readings_of_one_second_are_spread_over_it(tmp_path):
     rows = [f"2024-01-01 00:00:0{s},0,9,100,30,1" for s in (0, 0, 0, 0, 1)]
     recording = wattribute.read(write(tmp_path / "x.csv", rows))
     assert recording.signals[0].times.tolist() == [0, 250_000_000, 500_000_000, 750_000_000, 1_000_000_000]
-    assert summarise(recording)["energy_j"] == pytest.approx(100)
+    assert summarise(recording).energy_j == pytest.approx(100)
 
 
 def test_attribution_gives_it_to_the_run(tmp_path):
@@ -75,6 +75,6 @@ def test_times_of_one_character_and_cut_rows(tmp_path):
     rows = [good.format(0, 100), good.format(1, "n/a"), good.format(2, 100), "2024-01-01 00:00:03,0"]
     recording = wattribute.read(write(tmp_path / "y.csv", rows))
     assert sorted(problem.kind for problem in recording.problems) == ["left-out", "missing"]
-    assert summarise(recording)["energy_j"] == pytest.approx(200)
+    assert summarise(recording).energy_j == pytest.approx(200)
     with pytest.raises(FormatError, match="has no rows"):
         wattribute.read(write(tmp_path / "z.csv", []))

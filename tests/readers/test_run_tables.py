@@ -6,7 +6,7 @@ import pytest
 import wattribute
 from tests.readers.tables_of_runs import BEGIN, CODECARBON, ECO2AI, codecarbon_row, eco2ai_row, write
 from wattribute.errors import FormatError
-from wattribute.readers import read_runs
+from wattribute.reading import read_runs
 
 TWO = [
     codecarbon_row(20, 10.0, 2e-5, ram_kwh=1e-6),
@@ -63,10 +63,10 @@ def test_a_codecarbon_run_as_it_is(tmp_path):
     joules = {s.device: float(s.values[-1] - s.values[0]) * s.scale for s in first.signals}
     assert joules == {"CPU": pytest.approx(72.0), "memory": pytest.approx(3.6)}
     assert all(s.estimated for s in first.signals)  # the file does not say that the CPU was metered
-    told = first.metadata["told"]
-    assert told["co2e_g"] == pytest.approx(2.1e-5 * 29)
-    assert (told["place"], told["g_per_kwh"]) == ("Canada", pytest.approx(29))
-    assert second.metadata["told"]["g_per_kwh"] == pytest.approx(718)
+    totals = first.metadata["totals"]
+    assert totals["co2e_g"] == pytest.approx(2.1e-5 * 29)
+    assert (totals["place"], totals["g_per_kwh"]) == ("Canada", pytest.approx(29))
+    assert second.metadata["totals"]["g_per_kwh"] == pytest.approx(718)
     assert first.metadata["labels"] == {"file": "x", "project": "a [bold]project"}
 
 
@@ -86,8 +86,12 @@ def test_old_versions_know_only_the_sum(tmp_path):
 
 def test_epochs_of_a_run_are_added_up(tmp_path):
     _, epochs = read_runs(write(tmp_path / "x.csv", ECO2AI, EPOCHS))[0]
-    told = epochs.metadata["told"]
-    assert (told["duration_s"], told["energy_j"], told["co2e_g"]) == (6.0, pytest.approx(216), pytest.approx(0.03))
+    totals = epochs.metadata["totals"]
+    assert (totals["duration_s"], totals["energy_j"], totals["co2e_g"]) == (
+        6.0,
+        pytest.approx(216),
+        pytest.approx(0.03),
+    )
     assert epochs.metadata["epoch"] == "2 epochs"
 
 

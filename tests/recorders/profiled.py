@@ -7,27 +7,26 @@ import textwrap
 
 import wattribute
 from wattribute.model import Clock, Recording
-from wattribute.recorders import stack_files
+from wattribute.readers import stack_files
 from wattribute.recorders.stacks import Profiling, environment
 
 
-def files(folder, code, mode="sample", python=sys.executable, arguments=(), script=None, **how):
+def files(folder, code, mode="sample", python=sys.executable, arguments=(), script=None, variables=(), **how):
     """Run code in a Python that joins; its parts lie in folder/parts."""
     parts = folder / "parts"
     parts.mkdir(exist_ok=True)
     path = script or folder / "program.py"
     path.write_text(textwrap.dedent(code))
     base = {name: value for name, value in os.environ.items() if not name.startswith("WATTRIBUTE")}
+    base |= dict(variables)
     order = environment(Profiling(mode, **how), str(parts), base)
-    done = subprocess.run(
-        [python, str(path), *arguments], env=order, capture_output=True, text=True, timeout=60, cwd=folder
-    )
+    done = subprocess.run([python, str(path), *arguments], env=order, capture_output=True, text=True, cwd=folder)
     return done, parts
 
 
 def joined(parts):
     """The recording of what was written."""
-    return stack_files.join(Recording(clock=Clock(epoch_ns=0)), parts, stack_files.found(parts))
+    return stack_files.join(Recording(clock=Clock(epoch_ns=0)), parts, stack_files.profiled_processes(parts))
 
 
 def profiled(folder, code, mode="sample", **how):
@@ -71,7 +70,7 @@ def seconds(recording):
     return found
 
 
-def constant_power(path, watts=100.0, rate_s=0.01, length_s=60.0):
+def constant_power(path, watts=100.0, rate_s=0.01, length_s=600.0):
     """A replayed counter that rises by so many watts; gives the meter's name."""
     rows = (f"{i * rate_s:.3f},{i * rate_s * watts:.6f}" for i in range(int(length_s / rate_s)))
     path.write_text("time_s,package 0:energy_j\n" + "\n".join(rows) + "\n")

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.meters.fakes import FakePowercap, Wave
-from tests.recorders.simulated import SECOND, Script, SimulatedMeter, Time, simulate
-from tests.recordings import spans
 from wattribute.model import Frames, SpanTable
+from wattribute.testing.recordings import spans
+from wattribute.testing.sampling import SECOND, Script, SimulatedMeter, Time, sample
 from wattribute.views.regions import used
 
 WAVE = Wave(250, 50, period_s=0.2, duty=0.5)
@@ -25,7 +25,7 @@ def until(ns):
     while (left := ns - time.monotonic_ns()) > 0:
         time.sleep(max(0, left - 2_000_000) / 1e9)  # the last two milliseconds are watched: sleep is late
 
-with record(meters=[sys.argv[2]], interval_s=0.001) as recording:
+with record(meters=[sys.argv[2]], interval_s=0.001) as recorder:
     at = -(-(time.monotonic_ns() - start_ns) // (2 * half_ns)) * 2 * half_ns + start_ns + 2 * half_ns
     for i in range(20):
         for name in ("high", "low"):
@@ -34,6 +34,7 @@ with record(meters=[sys.argv[2]], interval_s=0.001) as recording:
                 at += half_ns
                 until(at)
 
+recording = recorder.recording
 spans = recording.spans.spans(0)
 offset = recording.clock.offset_ticks
 print(json.dumps({
@@ -64,7 +65,7 @@ def test_readings_every_millisecond_of_a_counter_that_moves_every_millisecond(tm
     meter = ShiftedMeter(time, [WAVE], 0.001, device_kind="cpu", known=0.001)
     meter.phase_ns = phase_ns
     script = Script(time, 4.0, late_ns=late_ns)
-    recording = simulate(tmp_path, [meter], script, interval_s=0.001)
+    recording = sample(tmp_path, [meter], script, interval_s=0.001)
     begin = 1001 * SECOND  # the wave is high in the first tenth of every fifth of a second
     offset = recording.clock.offset_ticks - begin
     tenths = [(i * SECOND // 10 - offset, (i + 1) * SECOND // 10 - offset, i % 2, -1) for i in range(20)]

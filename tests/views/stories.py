@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.recordings import spans
-from wattribute.model import (
-    Clock,
-    Device,
-    Frames,
-    Link,
-    Locations,
-    Nodes,
-    Processes,
-    Recording,
-    Signal,
-    SpanTable,
-)  # fmt: skip
+from wattribute.model import Frames, Recording
+from wattribute.testing.recordings import RecordingBuilder
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -33,69 +22,38 @@ HOSTILE = (
 
 def ranks(count: int = 4, depth: int = 12, power_w: float = 200.0, hosts: int = 1) -> Recording:
     """MPI ranks that recurse ``depth`` levels, compute, communicate and wait; a CPU package per host."""
-    names = [
-        ("main", "compiler", "function"),
-        ("solve", "compiler", "function"),
-        ("MPI_Allreduce", "mpi", "coll_all2all"),
-    ]
-    names += [("MPI_Barrier", "mpi", "barrier"), ("write", "io", "file_io")]
-    names += [(f"level_{i}", "compiler", "function") for i in range(depth)]
-    columns = {}
+    made = RecordingBuilder(1000, length_ticks=1000, name="ranks").node("cluster")
+    made.frames(*((name, "compiler", "function") for name in ("main", "solve")))
+    made.frames(("MPI_Allreduce", "mpi", "coll_all2all"), ("MPI_Barrier", "mpi", "barrier"), ("write", "io", "file_io"))
+    made.frames(*((f"level_{i}", "compiler", "function") for i in range(depth)))
+    for host in range(hosts):
+        made.host(f"n{host:02d}")
     for rank in range(count):
-        rows = [(0, 1000, 0, -1), (20, 980, 1, 0)]
-        for step in range(4):
-            begin, parent = 30 + step * 230, 1
-            for level in range(depth):
-                rows.append((begin + level, begin + 150 - level, 5 + level, parent))
-                parent = len(rows) - 1
-            rows.append((begin + 150, begin + 170 + 5 * rank, 2, 1))
-            rows.append((begin + 170 + 5 * rank, begin + 200, 3, 1))
-            rows.append((begin + 200, begin + 210, 4, 1))
-        columns[rank] = spans(rows)
+        rows = [(0, 1000, "main"), (20, 980, "solve")]
+        for begin in range(30, 950, 230):
+            rows += [(begin + level, begin + 150 - level, f"level_{level}") for level in range(depth)]
+            late = begin + 170 + 5 * (rank % 7)
+            rows += [(begin + 150, late, "MPI_Allreduce"), (late, begin + 200, "MPI_Barrier")]
+            rows.append((begin + 200, begin + 210, "write"))
+        made.host(f"n{rank % hosts:02d}").process(f"MPI Rank {rank}").thread(rows, "Master thread")
     times = np.arange(0, 1001, 5)
     wave = power_w * (1 + 0.5 * np.sin(times / 40)) * 0.005
-    return Recording(
-        clock=Clock(ticks_per_s=1000, length_ticks=1000),
-        frames=Frames.of(names),
-        nodes=Nodes.of([(0, "cluster", "machine"), *((1 + i, f"n{i:02d}", "node", 0) for i in range(hosts))]),
-        processes=Processes.of([(r, f"MPI Rank {r}", "process", 1 + r % hosts) for r in range(count)]),
-        locations=Locations.of([(r, "Master thread", "cpu", r, 100) for r in range(count)]),
-        spans=SpanTable(columns),
-        signals=tuple(
-            Signal("package_energy", "counter", "J", times, np.cumsum(wave) * (1 + host), host=f"n{host:02d}",
-                   device="package 0")
-            for host in range(hosts)
-        ),
-        devices=tuple(Device("package 0", "cpu", f"n{host:02d}") for host in range(hosts)),
-        metadata={"name": "ranks"},
-    )  # fmt: skip
+    for host in range(hosts):
+        made.host(f"n{host:02d}").counter("package 0", np.cumsum(wave) * (1 + host), times, name="package_energy")
+    return made.recording()
 
 
 def streams(
     names: list[str], lengths: int = 10, energy_j: float = 1000.0, readings: int = 50, calls: int = 3
 ) -> Recording:
     """A GPU with one stream that runs ``names`` one after another, ``calls`` times over; idle before and after."""
-    frames = [(name, "hip", "kernel") for name in names]
-    rows, at = [], 100
-    for _ in range(calls):
-        for i in range(len(names)):
-            rows.append((at, at + lengths, i, -1))
-            at += lengths + 2
-    end = at + 100
+    starts = [100 + i * (lengths + 2) for i in range(calls * len(names))]
+    rows = [(at, at + lengths, i % len(names)) for i, at in enumerate(starts)]
+    end = 200 + len(rows) * (lengths + 2)
     times = np.unique(np.linspace(0, end, readings).astype(np.int64))
-    return Recording(
-        clock=Clock(ticks_per_s=1000, length_ticks=end),
-        frames=Frames.of(frames),
-        nodes=Nodes.of([(0, "n00", "node")]),
-        processes=Processes.of([(0, "Process", "process", 0), (1, "HIP Context 0", "accelerator", 0, 0)]),
-        locations=Locations.of([(0, "Master thread", "cpu", 0, 0), (1, "HIP[0:0]", "gpu", 1, 2 * len(rows))]),
-        spans=SpanTable({1: spans(rows)} if rows else {}),
-        signals=(
-            Signal("gpu_energy", "counter", "J", times, times / max(end, 1) * energy_j, host="n00", device="GPU 0"),
-            Signal("gpu_busy", "gauge", "%", times, np.full(len(times), 60.0), host="n00", device="GPU 0"),
-            Signal("gpu_memory", "gauge", "B", times, np.full(len(times), 3.0 * 2**30), host="n00", device="GPU 0"),
-        ),
-        devices=(Device("GPU 0", "gpu", "n00"),),
-        topology=(Link("n00", "GPU 0", (1,), "made so"),),
-        metadata={"name": "streams"},
-    )  # fmt: skip
+    made = RecordingBuilder(1000, length_ticks=end, name="streams").host("n00").process("Process")
+    made.thread(name="Master thread").stream(rows or None, "HIP[0:0]", context="HIP Context 0").link("GPU 0", 1)
+    made.counter("GPU 0", times / max(end, 1) * energy_j, times, name="gpu_energy")
+    made.gauge("GPU 0", np.full(len(times), 60.0), times, name="gpu_busy", unit="%")
+    made.gauge("GPU 0", np.full(len(times), 3.0 * 2**30), times, name="gpu_memory", unit="B")
+    return made.recording(frames=Frames.of([(name, "hip", "kernel") for name in names]))

@@ -11,23 +11,24 @@ from rich.console import Console
 
 from tests.conftest import need
 from tests.meters.fakes import FakeNvml, Wave
+from wattribute.model.status import CarbonStatus, DeviceStatus, Status
 from wattribute.views.console_monitor import last_words, line, monitor_screen, sparkline
 
 
-def row(device, power_w, energy_j, estimated=False, **more):
-    fixed = {"kind": "gpu", "apart": "", "note": "", "power_limit_w": None, "memory_total_bytes": None, "model": ""}
-    return {"device": device, "power_w": power_w, "energy_j": energy_j, "estimated": estimated, **fixed, **more}
+def row(device, power_w, energy_j, estimated=False, gauges=(), **more):
+    values = {"kind": "gpu", "power_w": power_w, "energy_j": energy_j, "estimated": estimated, **more}
+    return DeviceStatus(device, gauges=dict(gauges), **values)
 
 
 def status(*rows, **more):
-    carbon = {"co2e_g": 1.5, "g_per_kwh": 400.0, "name": "World average", "assumed": True, "fallback": False}
-    sums = {"power_w": 375.0, "energy_j": 1500.0, "estimated": False, "carbon": carbon, "host": "[red]host"}
-    machine = {"cpu_percent": 33.0, "cpus": 8, "memory_bytes": 2**30, "memory_total_bytes": 2**33, "problems": []}
-    return {"live": list(rows), "epoch_ns": 0, "elapsed_s": 4.0, **sums, **machine, **more}
+    carbon = CarbonStatus(1.5, 400.0, "World average", assumed=True)
+    sums = {"power_w": 375.0, "energy_j": 1500.0, "carbon": carbon, "host": "[red]host", "at": 0}
+    machine = {"cpu_percent": 33.0, "cpus": 8, "memory_bytes": 2**30, "memory_total_bytes": 2**33}
+    return Status(**{"devices": rows, "epoch_ns": 0, "elapsed_s": 4.0, **sums, **machine, **more})
 
 
 GPU = row(
-    "GPU [bold]0", 300.0, 1200.0, utilisation_percent=97.0, temperature_c=61.0, memory_bytes=2**32,
+    "GPU [bold]0", 300.0, 1200.0, gauges={"utilisation_percent": 97.0, "temperature_c": 61.0, "memory_bytes": 2**32},
     memory_total_bytes=float(2**35), power_limit_w=400.0,
 )  # fmt: skip
 CPU = row("CPU", 75.0, 300.0, estimated=True, kind="cpu", apart="an estimate beside measurements")
@@ -35,7 +36,7 @@ CPU = row("CPU", 75.0, 300.0, estimated=True, kind="cpu", apart="an estimate bes
 
 def drawn(shown, width, height, history=None):
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
-    history = history or {"": [100.0, 375.0], **{r["device"]: [r["power_w"] or 0.0] for r in shown["live"]}}
+    history = history or {"": [100.0, 375.0], **{r.device: [r.power_w or 0.0] for r in shown.devices}}
     console.print(monitor_screen(shown, history, console))
     return console.file.getvalue()
 
@@ -99,10 +100,9 @@ class Terminal:
     def screen(self):
         return self.tell("capture-pane", "-p", "-t", "x")
 
-    def until(self, words, seconds=20):
-        deadline = time.monotonic() + seconds
+    def until(self, words):
         while words not in (text := self.screen()):
-            assert time.monotonic() < deadline, text
+            assert words.startswith("ended") or "ended " not in text, text
             time.sleep(0.1)
         return text
 
@@ -116,7 +116,7 @@ def terminal(tmp_path):
 
     def make(width, height, *arguments):
         fake = FakeNvml(tmp_path, [Wave(300), Wave(120)])
-        told = {name: fake.environment()[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML")}
+        told = fake.variables()
         words = ["env", *(f"{k}={v}" for k, v in told.items()), "TERM=xterm-256color", "LC_ALL=C.UTF-8"]
         words += [sys.executable, "-m", "wattribute", "monitor", "--interval", "0.2", *arguments]
         opened.append(Terminal(tmp_path, shlex.join(words), width, height))

@@ -34,9 +34,31 @@ def test_the_kind_of_a_frame(paradigm, role, name, kind):
     assert kinds.kind(paradigm, role, name) == kind
 
 
+@pytest.mark.parametrize(
+    ("paradigm", "role", "name", "on", "kind"),
+    [
+        ("cuda", "function", "advec_cell_kernel_75_gpu", "gpu", "kernel"),
+        ("cuda", "function", "advec_cell_kernel_75_gpu", "kernels", "kernel"),
+        ("openacc", "function", "cuLaunchKernel", "cpu", "other"),
+        ("user", "function", "jacobi_kernel", "gpu", "kernel"),
+        ("cuda", "copy", "cudaMemcpy put", "gpu", "copy"),
+        ("cuda", "function", "ncclDevKernel_AllReduce", "gpu", "mpi"),
+        ("compiler", "function", "main", "host", "user"),
+    ],
+)
+def test_what_runs_on_a_stream_is_a_kernel_unless_it_is_known_better(paradigm, role, name, on, kind):
+    assert kinds.kind(paradigm, role, name, on) == kind
+
+
 def test_kinds_of_a_table_go_row_by_row():
     frames = Frames.of([("main", "compiler", "function"), ("k", "hip", "kernel")])
     assert kinds.kinds(frames) == ["user", "kernel"]
+    assert kinds.kinds(frames, "gpu") == ["kernel", "kernel"]
+
+
+def test_the_first_frame_of_a_name_says_its_kind():
+    frames = Frames.of([("f", "mpi", "function"), ("f", "compiler", "function"), ("g", "io", "file_io")])
+    assert kinds.kinds_by_name(frames) == {"f": "mpi", "g": "io"}
 
 
 def test_shades_are_stable_and_near_their_colour():

@@ -17,6 +17,7 @@ NESTED = "_ZN2ns5outerIiLi3EE5innerEv"  # ns::outer<int, 3>::inner()
         (DOUBLE + ".kd", "heavy_kernel(double*, int)", "heavy_kernel"),
         (NESTED, "ns::outer<int, 3>::inner()", "ns::outer<…>::inner"),
         ("void f<int>(g<2>*)", "void f<int>(g<2>*)", "f<…>"),
+        ("void stencil<double, 64>(double*)", "void stencil<double, 64>(double*)", "stencil<…>"),
         ("int main(int, char**)", "int main(int, char**)", "main"),
         ("bool operator<(A, B)", "bool operator<(A, B)", "bool operator<"),
         ("(anonymous namespace)::f(int) const", "(anonymous namespace)::f(int) const", "{anonymous}::f"),
@@ -47,6 +48,8 @@ def test_parameters_appear_only_where_labels_would_collide():
     assert names.labels(["f(int)", "g(int)"]) == {"f(int)": "f", "g(int)": "g"}
     assert names.labels(["f(int)", "f(double)"]) == {"f(int)": "f(int)", "f(double)": "f(double)"}
     assert names.labels(["void f<int>(int)", "void f<long>(int)"])["void f<int>(int)"] == "f<int>"
+    kernels = ["void k<double, 64>(int)", "void k<double, 3>(int)", "std::pair<int, long> k<g<1, 2>, 3>(int)"]
+    assert list(names.labels(kernels).values()) == ["k<double, 64>", "k<double, 3>", "k<g<1, 2>, 3>"]
 
 
 def test_names_that_differ_in_the_middle_show_where():
@@ -56,6 +59,18 @@ def test_names_that_differ_in_the_middle_show_where():
     short = names.labels(alike, 30)
     assert len(set(short.values())) == 3
     assert all(key in label for key, label in zip(("MI16", "MI32", "MI4"), short.values(), strict=True))
+
+
+def test_names_that_differ_in_two_places_show_both():
+    filler = "_APM1_ABV0_ACED0_AF0EM1_AF1EM1_AMAS0_ASE_ASGT_ASLT_ASM_ASAE01"
+    alike = [f"Cijk_Ailk_Bljk_MT{size}{filler}_PLR{depth}{filler}" for size in (64, 128) for depth in (1, 3)]
+    short = names.labels(alike, 30).values()
+    assert list(short) == [
+        "Cijk_Ailk_…MT64 PLR1",
+        "Cijk_Ailk_…MT64 PLR3",
+        "Cijk_Ailk_…MT128 PLR1",
+        "Cijk_Ailk_…MT128 PLR3",
+    ]
 
 
 def test_shortening_keeps_both_ends():

@@ -1,6 +1,8 @@
 """Charts as files."""
 
-from tests.views.stories import streams
+import pytest
+
+from tests.views.stories import ranks, streams
 from wattribute.views import plot, save
 
 
@@ -17,3 +19,26 @@ def test_still_pictures_carry_no_hover_cards():
     still = save.still(chart.to_json())
     assert "tooltip" in chart.to_json()
     assert "tooltip" not in str(still["vconcat"])
+
+
+def units(view):
+    return [unit for part in view["layer"] for unit in units(part)] if "layer" in view else [view]
+
+
+@pytest.mark.parametrize("kind", ["timeline", "power", "node"])
+def test_the_wheel_moves_all_views_of_a_page_along_time(kind):
+    spec = plot.draw(kind, [ranks(hosts=2, depth=3)]).to_json()
+    whole = save.zoomable(spec)
+    (zoom,) = whole["params"]
+    assert (zoom["bind"], zoom["select"]) == ("scales", {"type": "interval", "encodings": ["x"]})
+    moved = [part for part in whole["vconcat"] if {unit.get("name") for unit in units(part)} & set(zoom["views"])]
+    assert len(moved) == len(zoom["views"]) > 0
+    for unit in (unit for part in moved for unit in units(part)):
+        # what has a place in time is cut at the edges, the words beside are not
+        assert unit["mark"]["clip"] == ("field" in unit["encoding"].get("x", {}))
+    save.convert().vegalite_to_vega(whole)
+    assert "params" not in save.still(spec)
+
+
+def test_a_chart_without_time_has_no_zoom():
+    assert "params" not in save.zoomable(plot.draw("heatmap", [ranks(hosts=2, depth=3)]).to_json())

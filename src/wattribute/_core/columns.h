@@ -23,10 +23,9 @@ void column_trim(struct wat_column *column, size_t element);
 #define COLUMN(column, type) ((type *)(column).data)
 
 /* Append one value; evaluates to a status. */
-#define COLUMN_ADD(column, type, value)                                                              \
-    (((int64_t)sizeof(type) * ((column).length + 1) > (column).bytes                                 \
-      && column_grow(&(column), sizeof(type)))                                                       \
-         ? WAT_MEMORY                                                                                \
+#define COLUMN_ADD(column, type, value)                                                                                \
+    (((int64_t)sizeof(type) * ((column).length + 1) > (column).bytes && column_grow(&(column), sizeof(type)))          \
+         ? WAT_MEMORY                                                                                                  \
          : (COLUMN(column, type)[(column).length++] = (value), WAT_OK))
 
 #endif

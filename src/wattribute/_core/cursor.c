@@ -1,4 +1,5 @@
 #include "cursor.h"
+#include "spill.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,11 @@ static void seek_value(struct cursor *c, int64_t t)
     if (n < 2)
         return;
     j = c->knot = hunt(x, n, c->knot, t);
+    if (curve->on_disk && j - c->passed >= 2 * PASSED) {
+        pages_passed(x + c->passed, (j - PASSED - c->passed) * 8);
+        pages_passed(y + c->passed, (j - PASSED - c->passed) * 8);
+        c->passed = j - PASSED;
+    }
     c->linear = (struct moments){j ? x[j - 1] : INT64_MIN, j < n ? x[j] - 1 : INT64_MAX};
     if (j == n)
         c->y0 = y[n - 1];
@@ -79,13 +85,12 @@ static void seek_piece(struct cursor *c, int64_t t)
 {
     const int64_t *start = c->curve->piece_start, *end = c->curve->piece_end;
     int64_t n = c->curve->pieces, k = c->pieces = hunt(start, n, c->pieces, t);
-    c->covered = k && t < end[k - 1];
-    if (c->covered) {
+    if (k && t < end[k - 1]) {
         c->piece = (struct moments){start[k - 1], end[k - 1] - 1};
-        c->uncovered = start[k - 1] - c->before[k - 1];
+        c->base = start[k - 1] - c->before[k - 1], c->passing = 0;
     } else {
         c->piece = (struct moments){k ? end[k - 1] : INT64_MIN, k < n ? start[k] - 1 : INT64_MAX};
-        c->base = -c->before[k];
+        c->base = -c->before[k], c->passing = -1;
     }
 }
 
@@ -95,8 +100,8 @@ static void seek_windows(struct cursor *c, int64_t t)
     const int64_t *edges = c->curve->edges, latency = c->curve->latency, n = c->curve->windows;
     int64_t opened = hunt(edges, n, c->windows.opened, saturating_add(t, latency - 1));
     int64_t closed = hunt(edges + 1, n, c->windows.closed, t);
-    c->same.low = later(opened ? saturating_add(edges[opened - 1], 1 - latency) : INT64_MIN,
-                        closed ? edges[closed] : INT64_MIN);
+    c->same.low =
+        later(opened ? saturating_add(edges[opened - 1], 1 - latency) : INT64_MIN, closed ? edges[closed] : INT64_MIN);
     c->same.high = earlier(opened < n ? saturating_add(edges[opened], -latency) : INT64_MAX,
                            closed < n ? edges[closed + 1] - 1 : INT64_MAX);
     c->windows = (struct windows){(uint32_t)opened, (uint32_t)closed};
@@ -110,14 +115,8 @@ void cursor_seek(struct cursor *c, int64_t t)
         seek_piece(c, t);
     if (!holds(c->same, t))
         seek_windows(c, t);
-    if (c->covered) {
-        c->from = later(c->linear.low, later(c->piece.low, c->same.low));
-        c->width = (uint64_t)earlier(c->linear.high, earlier(c->piece.high, c->same.high)) - (uint64_t)c->from;
-    } else {
-        c->uncovered = c->base + t;
-        c->from = t;
-        c->width = 0;
-    }
+    c->from = later(c->linear.low, later(c->piece.low, c->same.low));
+    c->width = (uint64_t)earlier(c->linear.high, earlier(c->piece.high, c->same.high)) - (uint64_t)c->from;
 }
 
 int cursor_open(struct cursor *c, const struct wat_curve *curve)

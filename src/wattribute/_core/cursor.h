@@ -30,13 +30,12 @@ struct cursor {
     double slope, y0;
     int64_t x0;
     /* in this stretch */
-    int64_t uncovered; /* ticks outside the pieces since some beginning */
+    int64_t base, passing; /* see cursor_uncovered; passing: −1 where no piece covers, else 0 */
     struct windows windows;
     /* where the parts of the curve that were found last hold */
     struct moments linear, piece, same;
     int64_t knot, pieces; /* how many begin before */
-    int covered;          /* by a piece */
-    int64_t base;         /* else: what to add to a moment for `uncovered` */
+    int64_t passed;       /* knots whose pages were given up */
 };
 
 int cursor_open(struct cursor *cursor, const struct wat_curve *curve);
@@ -47,8 +46,14 @@ static inline int cursor_beyond(const struct cursor *cursor, int64_t time)
     return __builtin_expect((uint64_t)time - (uint64_t)cursor->from > cursor->width, 0);
 }
 
-/* Find the stretch of a moment. Where the curve does not cover, a stretch is one moment: `uncovered` grows with time. */
+/* Find the stretch of a moment. */
 void cursor_seek(struct cursor *cursor, int64_t time);
+
+/* Ticks outside the pieces from some beginning to a moment of the stretch in use: outside of a piece they grow with it. */
+static inline int64_t cursor_uncovered(const struct cursor *cursor, int64_t time)
+{
+    return cursor->base + (time & cursor->passing);
+}
 
 /* The value at a moment of the stretch in use. */
 static inline double cursor_value(const struct cursor *cursor, int64_t time)

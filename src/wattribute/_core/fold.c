@@ -65,17 +65,36 @@ void run_extend(struct fold *fold, int64_t row, int which, int64_t start, struct
         run->low += c->curve->low[run->covered];
 }
 
+/* Zeros that begin with a line of cache. calloc, because of a million rows most are never touched and then cost nothing;
+ * what it gave is kept in front. */
+static void *zeros(size_t bytes)
+{
+    void *given = calloc(1, bytes + sizeof given + 63);
+    if (!given)
+        return NULL;
+    char *data = (char *)(((uintptr_t)given + sizeof given + 63) & ~(uintptr_t)63);
+    memcpy(data - sizeof given, &given, sizeof given);
+    return data;
+}
+
+static void zeros_free(void *data)
+{
+    void *given = NULL;
+    if (data)
+        memcpy(&given, (char *)data - sizeof given, sizeof given);
+    free(given);
+}
+
 /* A larger array, the new part of it zero, in place of the one that `array` points to. */
 static int more(void *array, size_t before, size_t bytes)
 {
-    void *old, *data = aligned_alloc(_Alignof(struct row), (bytes | 63) + 1);
+    void *old, *data = zeros(bytes);
     if (!data)
         return WAT_MEMORY;
     memcpy(&old, array, sizeof old);
     if (before)
         memcpy(data, old, before);
-    memset((char *)data + before, 0, bytes - before);
-    free(old);
+    zeros_free(old);
     memcpy(array, &data, sizeof data);
     return WAT_OK;
 }
@@ -144,8 +163,8 @@ void fold_free(struct fold *fold)
 {
     cursor_close(&fold->cursor);
     free(fold->open);
-    free(fold->rows);
-    free(fold->uncovered);
-    free(fold->runs);
-    free(fold->notes);
+    zeros_free(fold->rows);
+    zeros_free(fold->uncovered);
+    zeros_free(fold->runs);
+    zeros_free(fold->notes);
 }

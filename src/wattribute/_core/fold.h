@@ -49,8 +49,8 @@ struct fold {
     struct cursor cursor;
     struct row *rows;
     struct uncovered *uncovered;
-    struct open_span *open;              /* the first one is nobody's, of row −1 */
-    struct open_span *top, *last;        /* the innermost, and the last there is room for */
+    struct open_span *open;       /* the first one is a sentinel, row −1 */
+    struct open_span *top, *last; /* the innermost, and the last there is room for */
     int64_t rows_room;
     /* with bounds */
     int64_t now;      /* of the last event */
@@ -136,7 +136,8 @@ static inline __attribute__((always_inline)) int fold_open(struct fold *fold, in
     struct open_span *span = ++fold->top;
     fold->rows[row].calls += !resumed;
     fold->rows[row].open++;
-    *span = (struct open_span){.row = row, .start = time, .value = value, .uncovered = fold->cursor.uncovered};
+    *span = (struct open_span){
+        .row = row, .start = time, .value = value, .uncovered = cursor_uncovered(&fold->cursor, time)};
     if (bounded)
         span->windows = fold->cursor.windows;
     return WAT_OK;
@@ -159,7 +160,7 @@ static inline __attribute__((always_inline)) void fold_close(struct fold *fold, 
     const struct open_span *span = fold->top--;
     struct row *row = &fold->rows[span->row];
     double total = value - span->value;
-    int64_t ticks = time - span->start, uncovered = fold->cursor.uncovered - span->uncovered;
+    int64_t ticks = time - span->start, uncovered = cursor_uncovered(&fold->cursor, time) - span->uncovered;
     row->self_value += total - span->children_value;
     row->self_ticks += ticks - span->children_ticks;
     row->open--;
@@ -193,7 +194,7 @@ static inline __attribute__((always_inline)) void fold_leaf(struct fold *fold, i
     double value = fold_pass(fold, start, &changed);
     if (bounded)
         fold_own(fold, start, changed, before);
-    int64_t uncovered = fold->cursor.uncovered, ticks = end - start;
+    int64_t uncovered = cursor_uncovered(&fold->cursor, start), ticks = end - start;
     before = fold->cursor.windows;
     double total = fold_pass(fold, end, &changed) - value;
     struct row *row = &fold->rows[at];
@@ -202,8 +203,9 @@ static inline __attribute__((always_inline)) void fold_leaf(struct fold *fold, i
     row->self_ticks += ticks;
     fold->top->children_value += total;
     fold->top->children_ticks += ticks;
-    if (__builtin_expect(fold->cursor.uncovered != uncovered, 0))
-        fold_uncovered(fold, at, fold->cursor.uncovered - uncovered, 0);
+    uncovered = cursor_uncovered(&fold->cursor, end) - uncovered;
+    if (__builtin_expect(uncovered != 0, 0))
+        fold_uncovered(fold, at, uncovered, 0);
     if (!row->open) {
         row->total_value += total;
         row->total_ticks += ticks;

@@ -2,6 +2,7 @@
  * begins with its outermost span and ends with it. wat_read_fold finds out whether the guess was right. */
 #define _GNU_SOURCE
 #include "local.h"
+#include "many.h"
 #include "records.h"
 
 #include <fcntl.h>
@@ -80,7 +81,8 @@ static int look(const char *path, uint8_t *head, size_t *head_bytes, uint8_t *ta
     return first > HEADER_BYTES && last > HEADER_BYTES;
 }
 
-int wat_guess_busy(const struct wat_location *location, int64_t *start, int64_t *end)
+/* 1: start and end are what to expect */
+static int guess_busy(const struct wat_location *location, int64_t *start, int64_t *end)
 {
     uint8_t head[LOOK + SLACK] = {0}, tail[LOOK + SLACK] = {0};
     size_t head_bytes, tail_bytes;
@@ -98,4 +100,15 @@ int wat_guess_busy(const struct wat_location *location, int64_t *start, int64_t 
     }
     local_close(&local);
     return guessed && *end > *start;
+}
+
+int wat_guess_many_busy(const struct wat_many *many, int64_t (*moments)[2], uint8_t *guessed)
+{
+    struct in_turn turn;
+    if (turn_open(&turn, many))
+        return WAT_MEMORY;
+    for (int64_t i = 0; i < many->count; i++)
+        guessed[i] = (uint8_t)guess_busy(turn_at(&turn, i), &moments[i][0], &moments[i][1]);
+    turn_close(&turn);
+    return WAT_OK;
 }

@@ -10,12 +10,12 @@ enum { HEADER_BYTES = 18, SMALLEST_CHUNK = 32, SLACK = 32 };
 
 struct chunks {
     int fd;
-    uint8_t *buffer;     /* followed by SLACK zero bytes */
-    uint64_t chunk;      /* bytes of a whole chunk */
-    uint64_t room;       /* bytes of the buffer: no more than the file had when it was opened */
-    uint64_t start;      /* of this chunk in the file */
-    uint64_t size;       /* of this chunk, 0 before the first */
-    uint64_t file_bytes; /* when it was opened */
+    uint8_t *buffer;      /* followed by SLACK zero bytes */
+    uint64_t chunk;       /* bytes of a whole chunk */
+    uint64_t room;        /* bytes of the buffer: no more than the file had when it was opened */
+    uint64_t start;       /* of this chunk in the file */
+    uint64_t size;        /* of this chunk, 0 before the first */
+    uint64_t file_bytes;  /* when it was opened */
     uint64_t first, last; /* numbers of this chunk's first and last event, as its header says */
 };
 
@@ -46,8 +46,8 @@ static inline uint64_t load64(const uint8_t *at)
 /* The low s bytes of eight; s is 0 … 8. */
 static inline uint64_t low_bytes(uint64_t value, unsigned s)
 {
-    static const uint64_t mask[9] = {0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFF, 0xFFFFFFFFFFFF,
-                                     0xFFFFFFFFFFFFFF, UINT64_MAX};
+    static const uint64_t mask[9] = {
+        0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFF, 0xFFFFFFFFFFFF, 0xFFFFFFFFFFFFFF, UINT64_MAX};
     return value & mask[s];
 }
 

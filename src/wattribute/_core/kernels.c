@@ -49,5 +49,5 @@ int wat_fold(const int64_t *start, const int64_t *end, const int32_t *frame, con
             code = COLUMN_ADD(stack, int64_t, i);
     }
     wat_free(stack.data, stack.bytes);
-    return rollup_end(&rollup, out, code);
+    return rollup_end(&rollup, 0, out, code);
 }

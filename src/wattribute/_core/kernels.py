@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .library import LIBRARY, Column, Curve, Fold, Keys, Split, address, array, contiguous
+from .library import LIBRARY, Column, CurveStruct, Fold, KeysStruct, SplitStruct, address, array, contiguous, is_on_disk
+from .records import SPACE
 
 _PER_ROW = ("calls", "self_ticks", "total_ticks")
 PER_CURVE = (("self_covered", "<i8"), ("total_covered", "<i8"), ("self_value", "<f8"), ("total_value", "<f8"))
@@ -33,9 +36,9 @@ def busy(spans: Any, keep: Any = None) -> tuple[npt.NDArray[np.int64], npt.NDArr
         out_start,
         out_end,
     )
-    found = array(out_start, "<i8"), array(out_end, "<i8")
+    intervals = array(out_start, "<i8"), array(out_end, "<i8")
     _check(code)
-    return found
+    return intervals
 
 
 def fold(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
@@ -47,9 +50,9 @@ def fold(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
     out = Fold()
     inputs, _alive = fold_inputs(curves, keys)
     code = LIBRARY.wat_fold(start, end, address(frame), parent, address(resumed), len(frame), *inputs, out)
-    found = fold_columns(out, len(curves), bool(keys.by_path))
+    folded = fold_columns(out, len(curves), bool(keys.by_path))
     _check(code)
-    return found
+    return folded
 
 
 def split(energy: Any, first: int, last: int, busy: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -61,9 +64,19 @@ def split(energy: Any, first: int, last: int, busy: Sequence[Any]) -> tuple[Any,
     ends = [(contiguous(one.start, np.int64), contiguous(one.end, np.int64)) for one in busy]
     start, end = (alive.pointer([address(pair[side]) for pair in ends], np.uint64) for side in (0, 1))
     counts = alive.pointer([len(one) for one, _ in ends], np.int64)
-    out = Split()
-    code = LIBRARY.wat_split(alive.curve(energy), first, last, start, end, counts, len(ends), out)
-    columns = array(out.times, "<i8"), *(array(getattr(out, name), "<f8") for name in ("values", "least", "greatest"))
+    on_disk = alive.pointer([is_on_disk(one) and is_on_disk(other) for one, other in ends], np.uint8)
+    folder, out = tempfile.gettempdir(), SplitStruct()
+    code = LIBRARY.wat_split(
+        alive.curve(energy), first, last, start, end, counts, on_disk, len(ends), os.fsencode(folder), out
+    )
+    columns = (
+        array(out.times, "<i8", bool(out.on_disk)),
+        array(out.values, "<f8", bool(out.on_disk)),
+        array(out.least, "<f8"),
+        array(out.greatest, "<f8"),
+    )
+    if code == SPACE:
+        raise OSError(f"a shared device's curve does not fit into {folder}; set TMPDIR")
     _check(code)
     return *columns, out.idle
 
@@ -78,13 +91,13 @@ class _Alive:
         self._arrays.append(contiguous(values, dtype))
         return address(self._arrays[-1])
 
-    def curve(self, curve: Any) -> Curve:
+    def curve(self, curve: Any) -> CurveStruct:
         bounds: tuple[Any, ...] = (None, None, None, 0, 0)
         if curve.edges is not None:
             windows = max(len(curve.edges) - 1, 0)
             low, high = self.pointer(curve.low, np.float64), self.pointer(curve.high, np.float64)
             bounds = (self.pointer(curve.edges, np.int64), low, high, windows, curve.latency_ticks)
-        return Curve(
+        return CurveStruct(
             self.pointer(curve.times, np.int64),
             self.pointer(curve.values, np.float64),
             len(curve.times),
@@ -92,28 +105,45 @@ class _Alive:
             self.pointer(curve.pieces.end, np.int64),
             len(curve.pieces.start),
             *bounds,
+            is_on_disk(curve.times) and is_on_disk(curve.values),
         )
 
 
-def fold_inputs(curves: Sequence[Any], keys: Any) -> tuple[tuple[Any, int, Keys], Any]:
+def fold_inputs(curves: Sequence[Any], keys: Any) -> tuple[tuple[Any, int, KeysStruct], Any]:
     """Curves, their number and keys as C takes them, and what must live as long as they are used."""
     alive = _Alive()
-    several = (Curve * max(len(curves), 1))(*map(alive.curve, curves))
+    several = (CurveStruct * max(len(curves), 1))(*map(alive.curve, curves))
     row = alive.pointer(keys.row, np.int32)
-    return (several, len(curves), Keys(row, len(keys.row), keys.rows, keys.by_path)), alive
+    return (several, len(curves), KeysStruct(row, len(keys.row), keys.rows, keys.by_path)), alive
 
 
 def fold_columns(out: Any, curves: int, by_path: bool) -> dict[str, Any]:
     """What C folded, named and shaped as the twin has it."""
-    found: dict[str, Any] = {name: array(getattr(out, name), "<i8") for name in _PER_ROW}
-    shape = (curves, len(found["calls"]))
-    for name, dtype in PER_CURVE:
-        found[name] = array(getattr(out, name), dtype).reshape(shape)
+    rows = out.path_frame.length if by_path else out.calls.length
+    return fold_many_columns(out, curves, by_path, [rows])[0]
+
+
+def fold_many_columns(out: Any, curves: int, by_path: bool, ends: Sequence[int]) -> list[dict[str, Any]]:
+    """What C folded of several locations, each as :func:`fold_columns` has it."""
+    whole = {name: array(getattr(out, name), "<i8") for name in _PER_ROW}
+    own = {name: array(getattr(out, name), dtype) for name, dtype in PER_CURVE}
     bounded = out.self_low.data is not None
-    for name in BOUNDS:
-        found[name] = array(getattr(out, name), "<f8").reshape(shape) if bounded else None
-    found["paths"] = (array(out.path_frame, "<i8"), array(out.path_parent, "<i8")) if by_path else None
-    return found
+    own |= {name: array(getattr(out, name), "<f8") for name in BOUNDS if bounded}
+    paths = (array(out.path_frame, "<i8"), array(out.path_parent, "<i8")) if by_path else None
+    row = array(out.row, "<i8") if out.row.data is not None else None
+    folds, begin = [], 0
+    for end in ends:
+        fold: dict[str, Any] = {name: column[begin:end] for name, column in whole.items()}
+        for name, column in own.items():
+            fold[name] = column[curves * begin : curves * end].reshape(curves, end - begin)
+        if not bounded:
+            fold |= dict.fromkeys(BOUNDS)
+        if row is not None:
+            fold["row"] = row[begin:end]
+        fold["paths"] = None if paths is None else (paths[0][begin:end], paths[1][begin:end])
+        folds.append(fold)
+        begin = end
+    return folds
 
 
 def _check(code: ctypes.c_int) -> None:

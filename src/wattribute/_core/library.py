@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import logging
+import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_uint64, c_void_p
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .shared import opened
+from .shared import FIX, opened
 
 
 class Location(ctypes.Structure):
@@ -29,7 +31,7 @@ class Location(ctypes.Structure):
     )
 
 
-class Many(ctypes.Structure):
+class ManyStruct(ctypes.Structure):
     _fields_ = (
         ("like", POINTER(Location)),
         ("folder", c_char_p),
@@ -48,7 +50,7 @@ class Report(ctypes.Structure):
         ("program", c_int64 * 2),
         *(
             (name, c_int64)
-            for name in ("orphans", "repaired", "unclosed", "undefined", "backward", "events", "unknown")
+            for name in ("orphans", "repaired", "unclosed", "undefined", "backward", "renamed", "events", "unknown")
         ),
     )
 
@@ -67,7 +69,7 @@ Events = _columns("Events", "time kind ref")
 Fold = _columns(
     "Fold",
     "calls self_ticks total_ticks self_covered total_covered self_value total_value "
-    "self_low self_high total_low total_high path_frame path_parent",
+    "self_low self_high total_low total_high path_frame path_parent row",
 )
 
 Rows = _columns(
@@ -78,7 +80,7 @@ Rows = _columns(
 Full = ctypes.CFUNCTYPE(c_int)
 
 
-class Curve(ctypes.Structure):
+class CurveStruct(ctypes.Structure):
     _fields_ = (
         ("times", c_void_p),
         ("values", c_void_p),
@@ -91,38 +93,51 @@ class Curve(ctypes.Structure):
         ("high", c_void_p),
         ("windows", c_int64),
         ("latency", c_int64),
+        ("on_disk", c_int32),
     )
 
 
-class Split(ctypes.Structure):
+class SplitStruct(ctypes.Structure):
     _fields_ = (
         *((name, Column) for name in ("times", "values", "least", "greatest")),
         ("idle", c_double),
+        ("on_disk", c_int32),
     )
 
 
-class Keys(ctypes.Structure):
+class KeysStruct(ctypes.Structure):
     _fields_ = (("row", c_void_p), ("frames", c_int64), ("rows", c_int64), ("by_path", c_int32))
 
 
 def _load() -> ctypes.CDLL | None:
     library = opened()
     if library is None:
+        from . import announces
+
+        if announces and os.environ.get("WATTRIBUTE_CORE") != "reference":
+            logging.getLogger("wattribute").warning("wattribute: no C core, so NumPy does its work, slower; %s", FIX)
         return None
     location, report = POINTER(Location), POINTER(Report)
     library.wat_read_events.argtypes = (location, POINTER(Events), POINTER(Metrics), report)
     library.wat_read_spans.argtypes = (location, c_int, POINTER(Spans), POINTER(Metrics), report)
     library.wat_read_metrics.argtypes = (location, c_int, POINTER(Metrics), report)
-    many = POINTER(Many)
+    many = POINTER(ManyStruct)
     library.wat_read_many_spans.argtypes = (many, POINTER(Spans), c_void_p, c_void_p)
     library.wat_read_many_metrics.argtypes = (many, POINTER(Metrics), c_void_p, c_void_p)
     library.wat_find_many.argtypes = (many, c_void_p)
-    fold = (POINTER(Curve), c_int64, POINTER(Keys), POINTER(Fold))
+    fold = (POINTER(CurveStruct), c_int64, POINTER(KeysStruct), POINTER(Fold))
     column = POINTER(Column)
+    library.wat_read_parameters.argtypes = (location, column, column, report)
     library.wat_read_busy.argtypes = (location, column, column, report)
     library.wat_read_fold.argtypes = (location, *fold[:3], POINTER(c_int64), fold[3], report)
-    library.wat_guess_busy.argtypes = (location, POINTER(c_int64), POINTER(c_int64))
-    library.wat_split.argtypes = (POINTER(Curve), *(c_int64,) * 2, *(c_void_p,) * 3, c_int64, POINTER(Split))
+    library.wat_read_many_folds.argtypes = (many, *fold[:3], c_void_p, c_int, fold[3], c_void_p, c_void_p)
+    library.wat_read_many_folds.restype = c_int64
+    library.wat_guess_many_busy.argtypes = (many, c_void_p, c_void_p)
+    library.wat_split.argtypes = (
+        *(POINTER(CurveStruct), c_int64, c_int64),
+        *(c_void_p,) * 4,
+        *(c_int64, c_char_p, POINTER(SplitStruct)),
+    )
     library.wat_busy.argtypes = (c_void_p, c_void_p, c_void_p, c_int64, c_void_p, c_int64, column, column)
     library.wat_fold.argtypes = (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_int64, *fold)
     library.wat_read_definitions.argtypes = (c_char_p, c_int64, c_int64, POINTER(c_char_p), column)
@@ -147,10 +162,11 @@ _EMPTY = {dtype: np.empty(0, dtype) for dtype in ("<i8", "<u8", "<f8", "<i4", "<
 class Owner:
     """Memory of the core under a NumPy array: given back when the last view of it is gone."""
 
-    __slots__ = ("__array_interface__", "_bytes", "_data", "_free")
+    __slots__ = ("__array_interface__", "_bytes", "_data", "_free", "on_disk")
 
-    def __init__(self, column: Any, dtype: str) -> None:
+    def __init__(self, column: Any, dtype: str, on_disk: bool) -> None:
         assert LIBRARY is not None
+        self.on_disk = on_disk
         self._data, self._bytes, self._free = column.data, column.bytes, LIBRARY.wat_free
         shape = (column.length,)
         self.__array_interface__ = {"shape": shape, "typestr": dtype, "data": (self._data, False), "version": 3}
@@ -159,18 +175,27 @@ class Owner:
         self._free(self._data, self._bytes)
 
 
-def array(column: Any, dtype: str) -> npt.NDArray[Any]:
+def array(column: Any, dtype: str, on_disk: bool = False) -> npt.NDArray[Any]:
     """A column the core has allocated, as an array (``dtype`` as in ``"<i8"``)."""
     if column.data is None:
         return _EMPTY[dtype]
-    return np.asarray(Owner(column, dtype))
+    return np.asarray(Owner(column, dtype, on_disk))
+
+
+def is_on_disk(values: Any) -> bool:
+    """Whether an array is pages of a file that nothing is written to."""
+    while isinstance(values, np.ndarray):
+        if isinstance(values, np.memmap):
+            return values.mode == "r"
+        values = values.base
+    return isinstance(values, Owner) and values.on_disk
 
 
 def address(values: npt.NDArray[Any]) -> int:
-    """Where an array's first element is; the caller keeps the array alive."""
+    """Return the address of an array's first element; the caller keeps the array alive."""
     return int(values.__array_interface__["data"][0])
 
 
 def contiguous(values: Any, dtype: Any) -> npt.NDArray[Any]:
-    """As C wants it: no copy where it is so already."""
+    """Return a contiguous array of this type; no copy if it is one already."""
     return np.ascontiguousarray(values, dtype)

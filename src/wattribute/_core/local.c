@@ -19,7 +19,7 @@ struct offsets {
 /* The first piece that reaches raw, or the last one. */
 void clock_seek(struct clock *clock, uint64_t raw)
 {
-    if (!clock->count) { /* uncorrected, for ever */
+    if (!clock->count) { /* no correction at any time */
         clock->from = 0, clock->width = UINT64_MAX, clock->begin = 0, clock->slope = 0;
         clock->constant = 0 - clock->shift;
         return;

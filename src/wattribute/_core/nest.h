@@ -13,7 +13,8 @@
 #include "nesting.h"
 #include "records.h"
 
-static __attribute__((noinline)) int open_entry(struct sink *sink, struct nesting *n, struct entry entry, int resumed, int64_t time)
+static __attribute__((noinline)) int open_entry(struct sink *sink, struct nesting *n, struct entry entry, int resumed,
+                                                int64_t time)
 {
     int code = push(n, entry);
     return !code && visible(n, entry.frame) ? open_span(sink, entry.frame, resumed, time) : code;
@@ -21,22 +22,40 @@ static __attribute__((noinline)) int open_entry(struct sink *sink, struct nestin
 
 static __attribute__((noinline)) void close_down_to(struct sink *sink, struct nesting *n, int64_t height, int64_t time)
 {
+    if (n->open.indexed > height) {
+        open_keys_cut(&n->open, n->stack, height);
+        set_plain(n);
+    }
     while (n->height > height)
         if (visible(n, n->stack[--n->height].frame))
             close_span(sink, time);
 }
 
-/* Close the innermost entry with that key and all above it; 0 if there is none. */
-static int close_to(struct sink *sink, struct nesting *n, int64_t key, int64_t time)
+/* Close the innermost entry with that key and all above it; *closed: whether there is one. */
+static int close_to(struct sink *sink, struct nesting *n, int64_t key, int64_t time, int *closed)
 {
-    int64_t at = n->height - 1;
-    while (at >= n->base && n->stack[at].key != key)
-        at--;
-    if (at < n->base)
-        return 0;
+    int64_t at = find_open(n, key);
+    *closed = at >= 0;
+    if (at < 0)
+        return at == -1 ? WAT_OK : WAT_MEMORY;
     n->report->repaired += at < n->height - 1;
+    for (int64_t above = at + 1; above < n->height; above++) {
+        if (!is_entered(n, &n->stack[above]))
+            continue;
+        struct open_key *slot = open_key(&n->open, n->stack[above].key);
+        if (!slot)
+            return WAT_MEMORY;
+        slot->owed++;
+    }
     close_down_to(sink, n, at, time);
-    return 1;
+    return WAT_OK;
+}
+
+/* Whether a leave with this key was still to come for something that was closed without one; it has come now. */
+static int take_owed(struct nesting *n, int64_t key)
+{
+    struct open_key *slot = n->open.slots ? open_key_slot(&n->open, key) : NULL;
+    return slot && slot->used && slot->owed > 0 ? slot->owed--, 1 : 0;
 }
 
 static __attribute__((noinline)) int enter_slowly(struct sink *sink, struct nesting *n, uint32_t local_id, int64_t time)
@@ -47,17 +66,29 @@ static __attribute__((noinline)) int enter_slowly(struct sink *sink, struct nest
     return open_entry(sink, n, (struct entry){frame >= 0 ? frame : UNDEFINED_REGION(region), frame, -1}, 0, time);
 }
 
-static __attribute__((noinline)) void leave_slowly(struct sink *sink, struct nesting *n, uint32_t local_id, int64_t time)
+/* A leave closes the innermost open span of its region, else, as a runtime may rename a task that runs, the innermost of
+ * all. One that comes after its span was closed together with one below closes nothing. */
+static __attribute__((noinline)) int leave_slowly(struct sink *sink, struct nesting *n, uint32_t local_id, int64_t time)
 {
     uint32_t region = map_id(&n->local->maps[REGION_MAP], local_id);
     int32_t frame = frame_of_region(n, region);
-    n->report->orphans += !close_to(sink, n, frame >= 0 ? frame : UNDEFINED_REGION(region), time);
+    int64_t key = frame >= 0 ? frame : UNDEFINED_REGION(region);
+    int closed, code = close_to(sink, n, key, time, &closed);
+    if (code || closed)
+        return code;
+    if (take_owed(n, key) || n->height <= n->base || !is_entered(n, &n->stack[n->height - 1])) {
+        n->report->orphans++;
+        return WAT_OK;
+    }
+    n->report->renamed++;
+    close_down_to(sink, n, n->height - 1, time);
+    return WAT_OK;
 }
 
 static int switch_task(struct sink *sink, struct nesting *n, struct task task, int64_t time)
 {
     if (!task.generation)
-        task = (struct task){0, 0, 0}; /* the location's own stack, whatever its name */
+        task = (struct task){0, 0, 0}; /* the location's own stack, under any name */
     if (same_task(task, n->task))
         return WAT_OK;
     if (n->task.generation) {
@@ -67,6 +98,7 @@ static int switch_task(struct sink *sink, struct nesting *n, struct task task, i
     }
     n->task = task;
     n->base = task.generation ? n->height : 0;
+    set_plain(n);
     struct suspended *again = task.generation ? tasks_take(&n->tasks, task) : NULL;
     int code = WAT_OK;
     for (int64_t i = 0; again && i < again->height && !code; i++)
@@ -82,6 +114,7 @@ static void complete_task(struct sink *sink, struct nesting *n, struct task task
         close_down_to(sink, n, n->base, time);
         n->task = (struct task){0, 0, 0};
         n->base = 0;
+        set_plain(n);
         return;
     }
     struct suspended *dropped = tasks_take(&n->tasks, task);
@@ -143,13 +176,12 @@ static int measurement(struct sink *sink, struct nesting *n, int on, int64_t tim
     int32_t off = n->location->off;
     if (off < 0)
         return WAT_OK;
-    if (on) {
-        close_to(sink, n, off, time);
-        return WAT_OK;
-    }
-    for (int64_t at = n->base; at < n->height; at++)
-        if (n->stack[at].key == off)
-            return WAT_OK;
+    int closed;
+    if (on)
+        return close_to(sink, n, off, time, &closed);
+    int64_t at = find_open(n, off);
+    if (at != -1)
+        return at >= 0 ? WAT_OK : WAT_MEMORY;
     return open_entry(sink, n, (struct entry){off, off, -1}, 0, time);
 }
 
@@ -193,10 +225,8 @@ static inline int on_leave(struct sink *sink, uint32_t local_id, int64_t time)
     struct nesting *n = &sink->nesting;
     time = advance(n, time);
     int32_t frame = local_id < n->direct ? n->frame_of[local_id] : -1;
-    if (__builtin_expect(frame < 0 || n->height <= n->base || n->stack[n->height - 1].key != frame, 0)) {
-        leave_slowly(sink, n, local_id, time);
-        return WAT_OK;
-    }
+    if (__builtin_expect(frame < 0 || n->height <= n->plain || n->stack[n->height - 1].key != frame, 0))
+        return leave_slowly(sink, n, local_id, time);
     n->height--;
     return close_span(sink, time);
 }
@@ -208,9 +238,7 @@ static inline int on_leaf(struct sink *sink, uint32_t local_id, int64_t start, i
     start = advance(n, start);
     if (__builtin_expect(frame < 0, 0)) {
         int code = enter_slowly(sink, n, local_id, start);
-        if (!code)
-            leave_slowly(sink, n, local_id, advance(n, end));
-        return code;
+        return code ? code : leave_slowly(sink, n, local_id, advance(n, end));
     }
     return leaf_span(sink, frame, start, advance(n, end));
 }
@@ -239,8 +267,8 @@ static int nest_event(struct sink *sink, struct nesting *n, const struct event *
     case RMA_OP_COMPLETE_REMOTE:
         if (fields(event, 2, 0, v))
             return WAT_CORRUPT;
-        close_to(sink, n, COPY(v[1]), advance(n, event->time));
-        return WAT_OK;
+        int closed;
+        return close_to(sink, n, COPY(v[1]), advance(n, event->time), &closed);
     case THREAD_TASK_SWITCH:
     case THREAD_TASK_COMPLETE:
         if (fields(event, 3, 0, v))

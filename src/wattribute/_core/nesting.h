@@ -3,6 +3,7 @@
 #define WAT_NESTING_H
 
 #include "local.h"
+#include "open_keys.h"
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -23,10 +24,12 @@ struct nesting {
     uint32_t direct;   /* its length */
     struct entry *stack;
     int64_t height, room;
-    int64_t base; /* where the running task's part of the stack begins */
+    int64_t base;  /* where the running task's part of the stack begins */
+    int64_t plain; /* entries from here on are the running task's and not indexed: they are closed without much ado */
+    struct open_keys open;
     int64_t last; /* time of the last event */
     struct tasks tasks;
-    struct task task; /* the one that runs; generation 0: the location's own */
+    struct task task;       /* the one that runs; generation 0: the location's own */
     int32_t *context_depth; /* 0: not looked at, −1: undefined; made when the first context is met */
     int32_t *chain;         /* scratch */
 };
@@ -71,6 +74,7 @@ static inline void nesting_close(struct nesting *n)
     free(n->context_depth);
     free(n->chain);
     tasks_free(&n->tasks);
+    open_keys_free(&n->open);
 }
 
 /* The time at which an event takes effect: time only goes forward. */
@@ -99,6 +103,34 @@ static inline int push(struct nesting *n, struct entry entry)
         return WAT_MEMORY;
     n->stack[n->height++] = entry;
     return WAT_OK;
+}
+
+/* After the base or the index changed. */
+static inline void set_plain(struct nesting *n)
+{
+    n->plain = n->base > n->open.indexed ? n->base : n->open.indexed;
+}
+
+/* Whether an Enter opened it: no calling context, copy or pause. */
+static inline int is_entered(const struct nesting *n, const struct entry *entry)
+{
+    return entry->context < 0 && entry->key < COPY(0) && entry->key != n->location->off;
+}
+
+/* The innermost entry of the running task that has this key; −1: none, −2: no memory. */
+static inline int64_t find_open(struct nesting *n, int64_t key)
+{
+    int64_t at = n->height - 1;
+    for (int64_t last = at - NEAR_TOP; at >= n->base && at > last; at--)
+        if (n->stack[at].key == key)
+            return at;
+    if (at < n->base)
+        return -1;
+    if (open_keys_index(&n->open, n->stack, n->height))
+        return -2;
+    set_plain(n);
+    const struct open_key *slot = open_key_slot(&n->open, key);
+    return slot->used && slot->last >= n->base ? slot->last : -1;
 }
 
 /* The number of contexts from the root to this one, −1 if it, or a caller of it, is undefined or calls itself. */

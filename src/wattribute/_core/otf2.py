@@ -16,18 +16,29 @@ import numpy as np
 import numpy.typing as npt
 
 from . import library, reference_otf2
-from .kernels import fold_columns, fold_inputs
+from .kernels import fold_columns, fold_inputs, fold_many_columns
 from .library import LIBRARY, Column, Events, Fold, Full, Location, Metrics, Report, Spans, address, array, contiguous
-from .records import CODES, FIRST_KIND, KINDS, OTHERWISE, Columns, Files, Many, Read, Tables, status
-from .stream import Stream, each_span
+from .records import (
+    CODES,
+    FIRST_KIND,
+    KINDS,
+    OTHERWISE,
+    Columns,
+    LocationBatch,
+    LocationFiles,
+    LookUpTables,
+    Read,
+    status,
+)
+from .stream import EventStream, each_span
 
 __all__ = [
     "FIRST_KIND",
     "KINDS",
-    "Files",
-    "Many",
+    "LocationBatch",
+    "LocationFiles",
+    "LookUpTables",
     "Read",
-    "Tables",
     "busy",
     "decode",
     "decode_many",
@@ -35,7 +46,9 @@ __all__ = [
     "events",
     "find_many",
     "fold",
+    "fold_many",
     "guess_busy",
+    "parameters",
     "rows",
 ]
 
@@ -44,10 +57,11 @@ _METRICS = (("time", "<i8"), ("id", "<u4"), ("n", "|u1"), ("type", "|u1"), ("bit
 _SPANS = (("start", "<i8"), ("end", "<i8"), ("frame", "<i4"), ("parent", "<i8"), ("depth", "<i4"), ("resumed", "|b1"))
 _EVENTS = (("time", "<u8"), ("kind", "|u1"), ("ref", "<u8"))
 _REPORT = np.dtype(Report)
-_ODD = ("orphans", "repaired", "unclosed", "unknown", "undefined", "backward")  # of a report: 0 as a rule
-_TEMPLATES: dict[int, tuple[Tables, Location, Any]] = {}
+_NESTING = ("orphans", "repaired", "unclosed", "unknown", "renamed")
+_ODD = (*_NESTING, "undefined", "backward")  # of a report: 0 as a rule
+_TEMPLATES: dict[int, tuple[LookUpTables, Location, Any]] = {}
 _MOST_TEMPLATES = 8
-_NO_TABLES = Tables(*(np.empty(0, np.int32),) * 3, np.empty(0, np.uint8))
+_NO_TABLES = LookUpTables(*(np.empty(0, np.int32),) * 3, np.empty(0, np.uint8))
 
 
 def definitions(data: bytes, chunk: int, layouts: Mapping[int, str]) -> tuple[npt.NDArray[np.int64], int]:
@@ -65,7 +79,7 @@ def definitions(data: bytes, chunk: int, layouts: Mapping[int, str]) -> tuple[np
     return array(out, "<i8").reshape(-1, 4 + FIELDS), int(end)
 
 
-def events(files: Files) -> Columns:
+def events(files: LocationFiles) -> Columns:
     """Every event record: corrected absolute time, kind, and what it refers to (region, metric or context, global)."""
     if LIBRARY is None:
         return reference_otf2.events(files)
@@ -74,11 +88,11 @@ def events(files: Files) -> Columns:
     LIBRARY.wat_read_events(location, out, metrics, report)
     columns = _take(out, _EVENTS) | _take(metrics, _METRICS, "metric_")
     columns["metric_time"] = columns["metric_time"].view(np.uint64)
-    told = _told(files, report)
-    return columns | {"counts": told["counts"], "status": told["status"]}
+    state = _details(files, report)
+    return columns | {"counts": state["counts"], "status": state["status"]}
 
 
-def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = True) -> Columns:
+def decode(files: LocationFiles, tables: LookUpTables, spans: bool = True, metrics: bool = True) -> Columns:
     """Spans in the order they were entered, metric events as they come, and all that was odd."""
     if LIBRARY is None:
         return reference_otf2.decode(files, tables, spans, metrics)
@@ -88,10 +102,10 @@ def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = Tru
         LIBRARY.wat_read_spans(location, metrics, out, readings, report)
     else:
         LIBRARY.wat_read_metrics(location, metrics, readings, report)
-    return _take(out, _SPANS) | _take(readings, _METRICS, "metric_") | _told(files, report)
+    return _take(out, _SPANS) | _take(readings, _METRICS, "metric_") | _details(files, report)
 
 
-def decode_many(many: Many, tables: Tables, spans: bool) -> Read:
+def decode_many(many: LocationBatch, tables: LookUpTables, spans: bool) -> Read:
     """What :func:`decode` says of several locations that have the same tables: their spans, or their metric events."""
     if LIBRARY is None:
         return reference_otf2.decode_many(many, tables, spans)
@@ -105,68 +119,120 @@ def decode_many(many: Many, tables: Tables, spans: bool) -> Read:
     if code:  # in the first that says so, or before all
         at = int((reports["code"] == code).argmax())
         raise MemoryError(status(CODES[code], 0, 0, many.files(at).evt)["message"])
-    plain = (reports["code"] == 0) & (reports["events"].view(np.uint64) == many.declared)
+    return _read(columns, ends, many, reports)
+
+
+def _read(columns: Columns, ends: npt.NDArray[np.int64], many: LocationBatch, reports: npt.NDArray[Any]) -> Read:
+    plain = (reports["code"] == 0) & (reports["events"].view(np.uint64) == many.declared[: len(reports)])
     for name in _ODD:
         plain &= reports[name] == 0
-    return Read(columns, ends, reports["counts"], plain, lambda i: _told(many.files(i), _report(reports, i)))
+    return Read(columns, ends, reports["counts"], plain, lambda i: _details(many.files(i), _report(reports, i)))
 
 
-def find_many(many: Many) -> npt.NDArray[np.bool_]:
+def find_many(many: LocationBatch) -> npt.NDArray[np.bool_]:
     """Whether a location's event file is there to be read and not empty; where it says no a closer look is needed."""
-    found = np.zeros(len(many.ids), np.bool_)
+    present = np.zeros(len(many.ids), np.bool_)
     if LIBRARY is not None:
         shared, _alive = _many(many, _NO_TABLES)
-        LIBRARY.wat_find_many(shared, address(found))
-    return found
+        LIBRARY.wat_find_many(shared, address(present))
+    return present
 
 
-def busy(files: Files, tables: Tables) -> Columns:
+def busy(files: LocationFiles, tables: LookUpTables) -> Columns:
     """When the location was inside a kept span, and what :func:`decode` says besides spans."""
     if LIBRARY is None:
         return reference_otf2.busy(files, tables)
     start, end, report = Column(), Column(), Report()
     location, _alive = _location(files, tables)
     LIBRARY.wat_read_busy(location, start, end, report)
-    return {"start": array(start, "<i8"), "end": array(end, "<i8"), **_told(files, report)}
+    return {"start": array(start, "<i8"), "end": array(end, "<i8"), **_details(files, report)}
 
 
-def guess_busy(files: Files, tables: Tables) -> tuple[int, int] | None:
-    """The one interval that :func:`busy` will find if the location's first span ends with its last; cheap."""
+def parameters(files: LocationFiles) -> Columns:
+    """The unsigned parameters of a location: when each was recorded, and its value."""
     if LIBRARY is None:
-        return None
-    start, end = ctypes.c_int64(), ctypes.c_int64()
-    location, _alive = _location(files, tables)
-    return (start.value, end.value) if LIBRARY.wat_guess_busy(location, start, end) else None
+        return reference_otf2.parameters(files)
+    time, value, report = Column(), Column(), Report()
+    location, _alive = _location(files, _NO_TABLES)
+    LIBRARY.wat_read_parameters(location, time, value, report)
+    return {"time": array(time, "<i8"), "value": array(value, "<u8")}
 
 
-def fold(
-    files: Files, tables: Tables, curves: Sequence[Any], keys: Any, expected: tuple[int, int] | None = None
-) -> Columns | None:
-    """The location rolled up against curves, and what :func:`decode` says besides spans.
+def guess_busy(many: LocationBatch, tables: LookUpTables) -> list[tuple[int, int] | None]:
+    """The one interval that :func:`busy` will find if a location's first span ends with its last; cheap."""
+    count = len(many.ids)
+    if LIBRARY is None:
+        return [None] * count
+    moments, guessed = np.zeros((count, 2), np.int64), np.zeros(count, np.bool_)
+    shared, _alive = _many(many, tables)
+    if LIBRARY.wat_guess_many_busy(shared, address(moments), address(guessed)):
+        raise MemoryError("not enough memory to estimate when locations are busy")
+    return [(start, end) if ok else None for (start, end), ok in zip(moments.tolist(), guessed.tolist(), strict=True)]
 
-    None as soon as :func:`busy` would find anything but the interval that is ``expected``.
-    """
+
+def fold(files: LocationFiles, tables: LookUpTables, curves: Sequence[Any], keys: Any) -> Columns:
+    """The location rolled up against curves, and what :func:`decode` says besides spans."""
     if LIBRARY is None:
         return reference_otf2.fold(files, tables, curves, keys)
     out, report = Fold(), Report()
     location, _alive = _location(files, tables)
     inputs, _alive_too = fold_inputs(curves, keys)
-    interval = None if expected is None else (ctypes.c_int64 * 2)(*expected)
-    LIBRARY.wat_read_fold(location, *inputs, interval, out, report)
-    found = fold_columns(out, len(curves), bool(keys.by_path))
-    return None if report.code == OTHERWISE else found | _told(files, report)
+    LIBRARY.wat_read_fold(location, *inputs, None, out, report)
+    return fold_columns(out, len(curves), bool(keys.by_path)) | _details(files, report)
+
+
+def fold_many(
+    many: LocationBatch,
+    tables: LookUpTables,
+    curves: Sequence[Any],
+    keys: Any,
+    expected: Sequence[tuple[int, int]] | None = None,
+    entered_only: bool = False,
+) -> tuple[Read, list[Columns]]:
+    """What :func:`fold` says of several locations that have the same tables, up to the first that was not busy as
+    ``expected``; ``entered_only``: of the rows that were ever entered, whose numbers are ``row``."""
+    if LIBRARY is None:
+        return reference_otf2.fold_many(many, tables, curves, keys, entered_only)
+    count = len(many.ids)
+    ends, reports, out = np.zeros(count, np.int64), np.zeros(count, _REPORT), Fold()
+    shared, _alive = _many(many, tables)
+    inputs, _alive_too = fold_inputs(curves, keys)
+    moments = None if expected is None else np.array(expected, np.int64).reshape(-1, 2)
+    done = LIBRARY.wat_read_many_folds(
+        shared,
+        *inputs,
+        None if moments is None else address(moments),
+        entered_only,
+        out,
+        address(ends),
+        address(reports),
+    )
+    folds = fold_many_columns(out, len(curves), bool(keys.by_path), ends[:done].tolist())
+    codes = reports["code"]
+    failed = np.flatnonzero(codes == CODES.index("memory")).tolist()
+    if failed:
+        raise MemoryError(status("memory", 0, 0, many.files(failed[0]).evt)["message"])
+    if done and codes[done - 1] == OTHERWISE:
+        done -= 1
+        del folds[done:]
+    return _read({}, ends[:done, np.newaxis], many, reports[:done]), folds
 
 
 def rows(
-    files: Files, tables: Tables, curves: Sequence[Any], keys: Any, most: int, take: Callable[[Columns], None]
+    files: LocationFiles,
+    tables: LookUpTables,
+    curves: Sequence[Any],
+    keys: Any,
+    most: int,
+    take: Callable[[Columns], None],
 ) -> Columns:
     """A row per span against curves, given to ``take`` whenever there are ``most`` of them (those still open are not
     among them), and at the end; what :func:`decode` says besides spans."""
     if LIBRARY is None:
-        found = reference_otf2.decode(files, tables, True, False)
-        take(each_span(SimpleNamespace(**{name: found[name] for name, _ in _SPANS}), curves, keys))
-        return {name: value for name, value in found.items() if not name.startswith("metric_")}
-    stream, report = Stream(curves, keys, each=True), Report()
+        decoded = reference_otf2.decode(files, tables, True, False)
+        take(each_span(SimpleNamespace(**{name: decoded[name] for name, _ in _SPANS}), curves, keys))
+        return {name: value for name, value in decoded.items() if not name.startswith("metric_")}
+    stream, report = EventStream(curves, keys, each=True), Report()
     raised: list[BaseException] = []
 
     def full() -> int:
@@ -180,13 +246,13 @@ def rows(
     LIBRARY.wat_read_rows(location, stream.handle, most, Full(full), report)
     if raised:
         raise raised[0]
-    told = _told(files, report)  # first: without memory there is nothing to take
+    state = _details(files, report)  # first: without memory there is nothing to take
     take(stream.take())
     stream.close()
-    return told
+    return state
 
 
-def _location(files: Files, tables: Tables) -> tuple[Location, Any]:
+def _location(files: LocationFiles, tables: LookUpTables) -> tuple[Location, Any]:
     """The C structure, and what must live as long as it is used."""
     known = _TEMPLATES.get(id(tables))
     if known is None or known[0] is not tables:  # many locations have the same tables
@@ -200,11 +266,13 @@ def _location(files: Files, tables: Tables) -> tuple[Location, Any]:
     return location, known[2]
 
 
-def _many(many: Many, tables: Tables) -> tuple[library.Many, Any]:
+def _many(many: LocationBatch, tables: LookUpTables) -> tuple[library.ManyStruct, Any]:
     """The same for several locations."""
-    like, alive = _location(Files("", "", many.evt_chunk, many.def_chunk, many.offset_ticks, 0), tables)
+    like, alive = _location(LocationFiles("", "", many.evt_chunk, many.def_chunk, many.offset_ticks, 0), tables)
     ids, declared = contiguous(many.ids, np.uint64), contiguous(many.declared, np.uint64)
-    shared = library.Many(ctypes.pointer(like), os.fsencode(many.folder), address(ids), address(declared), len(ids))
+    shared = library.ManyStruct(
+        ctypes.pointer(like), os.fsencode(many.folder), address(ids), address(declared), len(ids)
+    )
     return shared, (alive, ids, declared)
 
 
@@ -212,7 +280,7 @@ def _report(reports: npt.NDArray[Any], row: int) -> Report:
     return Report.from_buffer_copy(reports[row].tobytes())
 
 
-def _template(tables: Tables) -> tuple[Location, Any]:
+def _template(tables: LookUpTables) -> tuple[Location, Any]:
     """The tables' part of the structure, and the arrays it points to."""
     region = contiguous(tables.region, np.int32)
     context_frame = contiguous(tables.context_frame, np.int32)
@@ -243,7 +311,7 @@ def _take(columns: ctypes.Structure, members: Sequence[tuple[str, str]], prefix:
     return {prefix + name: array(getattr(columns, name), dtype) for name, dtype in members}
 
 
-def _told(files: Files, report: Report) -> Columns:
+def _details(files: LocationFiles, report: Report) -> Columns:
     """What the report says, as the twin says it."""
     code = CODES[report.code]
     if code == "memory":
@@ -252,7 +320,7 @@ def _told(files: Files, report: Report) -> Columns:
     return {
         "counts": counts,
         "program": tuple(report.program),
-        "nesting": np.array([report.orphans, report.repaired, report.unclosed, report.unknown], np.int64),
+        "nesting": np.array([getattr(report, name) for name in _NESTING], np.int64),
         "undefined": report.undefined,
         "backward": report.backward,
         "status": status(code, report.byte, report.events, files.local if report.in_local else files.evt),

@@ -57,10 +57,11 @@ static inline int paths_open(struct paths *paths)
     return paths_rehash(paths, 256);
 }
 
-/* Frees all but frame and parent, which are results. */
 static inline void paths_close(struct paths *paths)
 {
     free(paths->slots);
+    wat_free(paths->frame.data, paths->frame.bytes);
+    wat_free(paths->parent.data, paths->parent.bytes);
 }
 
 /* The number of a path that was not met before; −1: no memory. */

@@ -1,5 +1,5 @@
 /* Meters read at their times without Python, whose code goes cold between two readings and then costs far more.
- * The rules are those of recorders/plans.py (Plan) and meters/sources.py, its twins: the same rows come of both. */
+ * The rules are those of recorders/schedule.py (MeterSchedule) and meters/sources.py, its twins: the same rows come of both. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include "wattribute.h"
 
 enum { MOST_BYTES = 128 };                   /* of a file that are looked at */
-static const int64_t STEP_NS = 2000000;      /* plans.STEP_NS: closer readings come exactly */
+static const int64_t STEP_NS = 2000000;      /* schedule.STEP_NS: closer readings come exactly */
 static const int64_t NO_READING = INT64_MIN; /* journal.NO_READING, in the place of a time */
 
 static int64_t clock_ns(void)
@@ -116,7 +116,7 @@ static int wait_until(int file, int64_t until_ns)
     return select(file + 1, &files, NULL, NULL, &left) == 0;
 }
 
-/* plans.Plan.schedule: in step with the earlier readings, a late one does not make the next one early */
+/* MeterSchedule.schedule: in step with the earlier readings, a late one does not make the next one early */
 static void schedule(struct wat_meter *meter, int64_t now)
 {
     int64_t every = meter->interval_ns, behind = now + every / 2 - (meter->due_ns + every);

@@ -37,7 +37,7 @@ class Row(Sequence[tuple[int, Any]]):
         return (0, None) if at == NO_READING else (at, self._numbers[2 * slot + 1])
 
 
-class Source(ctypes.Structure):
+class SourceStruct(ctypes.Structure):
     _fields_ = (
         ("kind", c_int32),
         ("slot", c_int32),
@@ -50,27 +50,31 @@ class Source(ctypes.Structure):
     )
 
 
-class Meter(ctypes.Structure):
+class MeterStruct(ctypes.Structure):
     _fields_ = (
-        ("sources", POINTER(Source)),
+        ("sources", POINTER(SourceStruct)),
         *((name, c_int64) for name in ("count", "slots", "due_ns", "interval_ns")),
     )
 
 
-def _source(timed: Any) -> Source:
+def _source(timed: Any) -> SourceStruct:
     """What C needs to know of a source; the objects that it points to are kept alive by the source itself."""
-    asked, made = timed.source, Source(slot=timed.slot, pause_ns=timed.pause_ns, asked_ns=timed.asked_ns)
+    asked, struct = timed.source, SourceStruct(slot=timed.slot, pause_ns=timed.pause_ns, asked_ns=timed.asked_ns)
     if hasattr(asked, "numbers"):
-        made.kind, made.argument, made.words = WORDS, asked.file.file, sum(1 << number for number in asked.numbers)
+        struct.kind, struct.argument, struct.words = (
+            WORDS,
+            asked.file.file,
+            sum(1 << number for number in asked.numbers),
+        )
     elif hasattr(asked, "failed"):
-        made.kind = SAME if asked.function is None else CALL if asked.argument is None else CALL_WITH
-        made.call, made.handle = (ctypes.cast(it, c_void_p) for it in (asked.function, asked.handle))
-        made.argument, made.bytes = asked.argument or 0, ctypes.sizeof(asked.value)
-        made.answer, made.value, made.failed = map(ctypes.addressof, (asked.answer, asked.value, asked.failed))
-        made.refused = None if asked.refused is None else ctypes.addressof(asked.refused)
+        struct.kind = SAME if asked.function is None else CALL if asked.argument is None else CALL_WITH
+        struct.call, struct.handle = (ctypes.cast(it, c_void_p) for it in (asked.function, asked.handle))
+        struct.argument, struct.bytes = asked.argument or 0, ctypes.sizeof(asked.value)
+        struct.answer, struct.value, struct.failed = map(ctypes.addressof, (asked.answer, asked.value, asked.failed))
+        struct.refused = None if asked.refused is None else ctypes.addressof(asked.refused)
     else:
-        made.kind, made.argument = EVENT, asked.file
-    return made
+        struct.kind, struct.argument = EVENT, asked.file
+    return struct
 
 
 class Polling:
@@ -78,20 +82,20 @@ class Polling:
 
     def __init__(self, library: ctypes.CDLL, meters: Sequence[Any]) -> None:
         self._read, self._poll = library.wat_read_sources, library.wat_poll
-        self._read.argtypes, self._read.restype = (POINTER(Meter), POINTER(c_int64)), c_int64
-        self._poll.argtypes = (POINTER(Meter), c_int64, c_int, c_int64, c_int64, POINTER(c_int64), c_int64)
+        self._read.argtypes, self._read.restype = (POINTER(MeterStruct), POINTER(c_int64)), c_int64
+        self._poll.argtypes = (POINTER(MeterStruct), c_int64, c_int, c_int64, c_int64, POINTER(c_int64), c_int64)
         self._poll.restype = c_int64
-        self.meters = (Meter * len(meters))()  # ``due_ns`` and ``interval_ns`` are the caller's to set
+        self.meters = (MeterStruct * len(meters))()  # ``due_ns`` and ``interval_ns`` are the caller's to set
         self._given = [list(sources.timed) for sources in meters]  # C points into these
-        self._kept = [(Source * len(sources))(*map(_source, sources.timed)) for sources in meters]
-        for meter, made, sources in zip(self.meters, self._kept, meters, strict=True):
-            meter.sources, meter.count, meter.slots = made, len(made), sources.slots
+        self._kept = [(SourceStruct * len(sources))(*map(_source, sources.timed)) for sources in meters]
+        for meter, structs, sources in zip(self.meters, self._kept, meters, strict=True):
+            meter.sources, meter.count, meter.slots = structs, len(structs), sources.slots
         self._room = ROUNDS * sum(2 + 2 * meter.slots for meter in self.meters)
         self._rows = (c_int64 * self._room)()
         self._numbers = memoryview(self._rows).cast("B").cast("q")
 
     def read(self, number: int) -> Row:
-        """One meter, now."""
+        """Read one meter now."""
         self._read(self.meters[number], self._rows)
         return self._row(0, self.meters[number].slots)
 
@@ -111,7 +115,7 @@ class Polling:
 
 
 def polling(meters: Sequence[Any]) -> Polling | None:
-    """Of meters that have sources, if there is a library, and its clock is Python's."""
+    """The Polling of these meters, or None where there is no library that can read them."""
     library = opened() if sys.platform == "linux" and meters else None
     if library is None or not hasattr(library, "wat_poll"):  # none, or one of another version
         return None

@@ -1,4 +1,4 @@
-/* Events → metric columns alone: where nobody asks for spans. */
+/* Events → metric columns alone: where no spans are wanted. */
 #include "metrics.h"
 #include "local.h"
 #include "many.h"

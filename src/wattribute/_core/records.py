@@ -1,4 +1,4 @@
-"""What both OTF2 decoders share: the names of records, what goes in, and how a file's state is told."""
+"""Shared parts of both OTF2 decoders: the names of records, their inputs, and a file's status."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ MESSAGES = {
 
 
 CODES = list(MESSAGES)
-OTHERWISE = len(CODES)  # WAT_OTHERWISE: nothing about the file
+OTHERWISE, SPACE = len(CODES), len(CODES) + 1  # WAT_OTHERWISE, WAT_SPACE: nothing about the file
 
 
-class Files(NamedTuple):
+class LocationFiles(NamedTuple):
     """One location's files, and what the archive says about them."""
 
     evt: str
@@ -67,8 +67,8 @@ class Files(NamedTuple):
     declared: int  # number of events the definitions promise
 
 
-class Many(NamedTuple):
-    """Several locations' files, which lie in one folder and are named by ids; otherwise as :class:`Files`."""
+class LocationBatch(NamedTuple):
+    """Several locations' files, which lie in one folder and are named by ids; otherwise as :class:`LocationFiles`."""
 
     folder: str
     ids: npt.NDArray[np.uint64]
@@ -77,13 +77,13 @@ class Many(NamedTuple):
     def_chunk: int
     offset_ticks: int
 
-    def files(self, row: int) -> Files:
-        """Those of one of them."""
+    def files(self, row: int) -> LocationFiles:
+        """The files of one location."""
         stem, declared = f"{self.folder}{os.sep}{self.ids[row]}", int(self.declared[row])
-        return Files(f"{stem}.evt", f"{stem}.def", self.evt_chunk, self.def_chunk, self.offset_ticks, declared)
+        return LocationFiles(f"{stem}.evt", f"{stem}.def", self.evt_chunk, self.def_chunk, self.offset_ticks, declared)
 
 
-class Tables(NamedTuple):
+class LookUpTables(NamedTuple):
     """What the global definitions say, as look-up tables; −1 is undefined everywhere."""
 
     region: npt.NDArray[np.int32]  # region id → frame row
@@ -99,17 +99,17 @@ class Tables(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read of several locations: their rows one behind the other."""
+    """Decoded rows of several locations, one after the other."""
 
     columns: Columns
     ends: npt.NDArray[np.int64]  # by location: where its rows end (of metrics: its events, and their members)
     counts: npt.NDArray[np.int64]  # by location and kind of record
-    plain: npt.NDArray[np.bool_]  # by location: as declared and in order, nothing to tell
-    told: Callable[[int], Columns]  # of one location: what ``decode`` says besides its rows
+    plain: npt.NDArray[np.bool_]  # by location: as declared and in order, no details to report
+    details: Callable[[int], Columns]  # of one location: what ``decode`` returns besides its rows
 
 
 def status(code: str, byte: int, events: int, path: str) -> Columns:
-    """What a caller is told about a file; ``message`` is one line that names file and position."""
+    """The status of a file; ``message`` is one line that names file and position."""
     message = ""
     if code:
         where = "" if code in ("missing", "permission", "io", "empty", "memory") else f" at byte {byte}"

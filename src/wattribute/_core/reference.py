@@ -58,8 +58,8 @@ def fold(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
     parts = [_against(tree, outer, curve, rows) for curve in curves]
     for name, dtype in (("covered", np.int64), ("value", np.float64)):
         for which in ("self", "total"):
-            found = [part[f"{which}_{name}"] for part in parts]
-            columns[f"{which}_{name}"] = np.array(found, dtype).reshape(len(curves), rows)
+            values = [part[f"{which}_{name}"] for part in parts]
+            columns[f"{which}_{name}"] = np.array(values, dtype).reshape(len(curves), rows)
     columns |= _bounds(tree, outer, curves, rows)
     return columns | {"paths": paths}
 
@@ -84,10 +84,10 @@ def rows(spans: Any, keys: Any) -> tuple[Ints, tuple[Ints, Ints] | None]:
     tree, paths = _tree(spans, np.asarray(keys.row)), None
     if keys.by_path:
         tree, paths = _by_path(tree)
-    found = np.full(len(spans.frame), -1, np.int64)
-    if len(found):
-        found[np.asarray(keys.row)[spans.frame] >= 0] = tree.row
-    return found, paths
+    row = np.full(len(spans.frame), -1, np.int64)
+    if len(row):
+        row[np.asarray(keys.row)[spans.frame] >= 0] = tree.row
+    return row, paths
 
 
 class _Tree(NamedTuple):
@@ -140,21 +140,21 @@ def _by_path(tree: _Tree) -> tuple[_Tree, tuple[Ints, Ints]]:
     path = np.empty(len(tree.row), np.int64)  # provisional numbers, level by level
     first: list[Ints] = []
     width = int(tree.frame.max()) + 1 if len(tree.frame) else 1
-    made = 0
+    count = 0
     for level in _levels(tree.depth):
         above = np.where(tree.parent[level] < 0, -1, path[tree.parent[level]])
         _, at, which = np.unique((above + 1) * width + tree.frame[level], return_index=True, return_inverse=True)
-        path[level] = made + which
+        path[level] = count + which
         first.append(level[at])
-        made += len(at)
+        count += len(at)
     met = np.concatenate(first) if first else np.empty(0, np.int64)
     order = np.argsort(met)
-    number = np.empty(made, np.int64)
-    number[order] = np.arange(made)
+    number = np.empty(count, np.int64)
+    number[order] = np.arange(count)
     row = number[path]
     met = met[order]
     above = tree.parent[met]
-    return tree._replace(row=row), (tree.frame[met], np.where(above < 0, -1, row[above]) if made else above)
+    return tree._replace(row=row), (tree.frame[met], np.where(above < 0, -1, row[above]) if count else above)
 
 
 def _outermost(tree: _Tree) -> Ints:
@@ -203,8 +203,8 @@ def evaluate(curve: Any, at: Ints) -> Floats:
         return np.full(len(at), values[0] if len(values) else 0.0)
     slope = np.diff(values) / np.diff(times)
     j = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(slope) - 1)
-    found: Floats = slope[j] * (at - times[j]) + values[j]
-    return np.where(at <= times[0], values[0], np.where(at >= times[-1], values[-1], found))
+    between: Floats = slope[j] * (at - times[j]) + values[j]
+    return np.where(at <= times[0], values[0], np.where(at >= times[-1], values[-1], between))
 
 
 def covered(pieces: Any, at: Ints) -> Ints:
@@ -277,5 +277,5 @@ def _each_window(row: Ints, first: Ints, last: Ints, amounts: Floats, rows: int)
     """Per row the sum of amounts[first … last − 1] of all its runs, one by one."""
     many = last - first
     window = np.arange(int(many.sum())) + np.repeat(first - np.cumsum(many) + many, many)
-    found: Floats = np.bincount(np.repeat(row, many), weights=amounts[window], minlength=rows).astype(np.float64)
-    return found
+    sums: Floats = np.bincount(np.repeat(row, many), weights=amounts[window], minlength=rows).astype(np.float64)
+    return sums

@@ -6,6 +6,7 @@ event that claims to be earlier than the one before it is moved to that one's ti
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ _UNDEFINED_CONTEXT = -1 - (1 << 32)
 _COPY = 1 << 62
 
 
-class Entry(NamedTuple):
+class OpenSpan(NamedTuple):
     key: int
     frame: int  # −1: undefined
     row: int  # of the span; −1: the frame is left out
@@ -38,12 +39,13 @@ class Nesting:
         self.parent: list[int] = []
         self.depth: list[int] = []
         self.resumed: list[bool] = []
-        self.orphans = self.repaired = self.unclosed = self.undefined = self.backward = 0
+        self.orphans = self.repaired = self.renamed = self.unclosed = self.undefined = self.backward = 0
         self.last = -(1 << 63)
-        self._stack: list[Entry] = []
+        self._stack: list[OpenSpan] = []
         self._base = 0  # where the running task's part of the stack begins
         self._task: Task | None = None  # None: the location's own
-        self._suspended: dict[Task, list[Entry]] = {}
+        self._suspended: dict[Task, list[OpenSpan]] = {}
+        self._owed: Counter[int] = Counter()  # keys of what was closed by the leave of something below it
 
     def advance(self, time: int) -> int:
         """The time at which an event takes effect."""
@@ -72,8 +74,18 @@ class Nesting:
         self._open(time, self._region_key(region, frame), frame)
 
     def leave(self, time: int, region: int) -> None:
+        """Close the innermost open span of the region, else, as a runtime may rename a task that runs, the innermost
+        of all. A leave that comes after its span was closed together with one below closes nothing."""
         time = self.advance(time)
-        self.orphans += not self._close_to(time, self._region_key(region, self._frame_of(region)))
+        key = self._region_key(region, self._frame_of(region))
+        if self._close_to(time, key):
+            return
+        if self._owed[key] or not self._entered_on_top():
+            self._owed[key] -= self._owed[key] > 0
+            self.orphans += 1
+            return
+        self.renamed += 1
+        self._close(time)
 
     def flush(self, time: int, stop: int) -> None:
         time = self.advance(time)
@@ -126,7 +138,7 @@ class Nesting:
             self.unclosed += len(self._suspended.pop(task, []))
 
     def context(self, time: int, context: int) -> None:
-        """The stack becomes the chain of calls that ends in this context."""
+        """Make the stack the chain of calls that ends in this context."""
         time = self.advance(time)
         if not self._chain(context):
             self.undefined += 1
@@ -134,7 +146,7 @@ class Nesting:
         self._become(time, context)
 
     def context_left(self, time: int, context: int) -> None:
-        """The stack becomes the chain of calls that ends in this context's caller."""
+        """Make the stack the chain of calls that ends in this context's caller."""
         time = self.advance(time)
         if not self._chain(context):
             self.undefined += 1
@@ -142,7 +154,7 @@ class Nesting:
         self._become(time, int(self.tables.context_parent[context]))
 
     def finish(self) -> None:
-        """Whatever is still open ends with the last event."""
+        """Close every open span at the last event."""
         self.unclosed += len(self._stack) + sum(map(len, self._suspended.values()))
         self._close_down_to(self.last, 0)
 
@@ -168,7 +180,7 @@ class Nesting:
             self.parent.append(parent)
             self.depth.append(depth)
             self.resumed.append(resumed)
-        self._stack.append(Entry(key, frame, row, parent, depth, context))
+        self._stack.append(OpenSpan(key, frame, row, parent, depth, context))
 
     def _close(self, time: int) -> None:
         row = self._stack.pop().row
@@ -184,9 +196,17 @@ class Nesting:
         for at in range(len(self._stack) - 1, self._base - 1, -1):
             if self._stack[at].key == key:
                 self.repaired += at < len(self._stack) - 1
+                self._owed.update(entry.key for entry in self._stack[at + 1 :] if self._is_entered(entry))
                 self._close_down_to(time, at)
                 return True
         return False
+
+    def _entered_on_top(self) -> bool:
+        return len(self._stack) > self._base and self._is_entered(self._stack[-1])
+
+    def _is_entered(self, entry: OpenSpan) -> bool:
+        """Whether an Enter opened it: no calling context, copy or pause."""
+        return entry.context < 0 and entry.key < _COPY and entry.key != self.tables.off
 
     def _chain(self, context: int) -> list[int]:
         """From the context outwards; empty if it, or a caller of it, is undefined or calls itself."""

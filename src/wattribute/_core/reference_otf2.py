@@ -1,6 +1,6 @@
 """The Python twin of the C decoder: what every byte of an OTF2 ``.evt`` and local ``.def`` file means.
 
-``readers/otf2`` hands over plain values (:class:`Files`, :class:`Tables`) and gets dicts of arrays back, the same from
+``readers/otf2`` hands over plain values (:class:`LocationFiles`, :class:`LookUpTables`) and gets arrays, the same from
 here and from ``otf2.py`` (C); nesting is ``reference_nesting.py``. A damaged file gives its correct prefix and a status
 that names the first byte which could not be used.
 """
@@ -23,10 +23,10 @@ from .records import (
     REGION_MAP,
     TYPE,
     Columns,
-    Files,
-    Many,
+    LocationBatch,
+    LocationFiles,
+    LookUpTables,
     Read,
-    Tables,
     status,
 )
 from .reference_bytes import Chunks, Damage, Local, Record, compressed, load, signed
@@ -36,7 +36,7 @@ from .reference_nesting import Nesting
 class Events:
     """The events of one location; afterwards ``status`` says how the files were."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: LocationFiles) -> None:
         self.files = files
         self.counts = np.zeros(256, np.int64)
         self.local: Local
@@ -127,7 +127,7 @@ class Events:
         return bytes(types), bits
 
 
-class Metrics:
+class MetricEvents:
     """Metric events as columns."""
 
     def __init__(self) -> None:
@@ -157,9 +157,9 @@ class Metrics:
 _REFERS = {12: REGION_MAP, 13: REGION_MAP, 31: METRIC_MAP, 66: CONTEXT_MAP, 67: CONTEXT_MAP, 68: CONTEXT_MAP}
 
 
-def events(files: Files) -> Columns:
+def events(files: LocationFiles) -> Columns:
     """Every event record: corrected absolute time, kind, and what it refers to (region, metric or context, global)."""
-    source, metrics = Events(files), Metrics()
+    source, metrics = Events(files), MetricEvents()
     rows: list[tuple[int, int, int]] = []
 
     def act(record: Record, raw: int) -> None:
@@ -181,9 +181,23 @@ def events(files: Files) -> Columns:
     }
 
 
-def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = True) -> Columns:
+def parameters(files: LocationFiles) -> Columns:
+    """The unsigned parameters of a location: when each was recorded, and its value."""
+    source = Events(files)
+    rows: list[tuple[int, int]] = []
+
+    def act(record: Record, raw: int) -> None:
+        if record.kind == TYPE["ParameterUnsignedInt"]:
+            rows.append((source.local.time(raw), source.fields(record, 2)[1]))
+
+    source.each(act)
+    times = (np.array([time for time, _ in rows], np.uint64) - np.uint64(files.offset_ticks)).view(np.int64)
+    return {"time": times, "value": np.array([value for _, value in rows], np.uint64)}
+
+
+def decode(files: LocationFiles, tables: LookUpTables, spans: bool = True, metrics: bool = True) -> Columns:
     """Spans in the order they were entered, metric events as they come, and all that was odd."""
-    source, nesting, readings = Events(files), Nesting(tables), Metrics()
+    source, nesting, readings = Events(files), Nesting(tables), MetricEvents()
     program = {"ProgramBegin": -1, "ProgramEnd": -1}
 
     def act(record: Record, raw: int) -> None:
@@ -206,28 +220,28 @@ def decode(files: Files, tables: Tables, spans: bool = True, metrics: bool = Tru
         **readings.columns(),
         "counts": source.counts,
         "program": (program["ProgramBegin"], program["ProgramEnd"]),
-        "nesting": np.array([nesting.orphans, nesting.repaired, nesting.unclosed, unknown], np.int64),
+        "nesting": np.array([nesting.orphans, nesting.repaired, nesting.unclosed, unknown, nesting.renamed], np.int64),
         "undefined": nesting.undefined,
         "backward": nesting.backward,
         "status": source.status,
     }
 
 
-def decode_many(many: Many, tables: Tables, spans: bool) -> Read:
+def decode_many(many: LocationBatch, tables: LookUpTables, spans: bool) -> Read:
     """Several locations one behind the other: their spans, or their metric events; none is so plain as not to look."""
     names = (
         ("start", "end", "frame", "parent", "depth", "resumed")
         if spans
         else ("metric_time", "metric_id", "metric_n", "metric_type", "metric_bits")
     )
-    found = [decode(many.files(i), tables, spans, not spans) for i in range(len(many.ids))]
-    ends = [[len(one[name]) for one in found] for name in ([names[0]] if spans else ["metric_time", "metric_type"])]
+    decoded = [decode(many.files(i), tables, spans, not spans) for i in range(len(many.ids))]
+    ends = [[len(one[name]) for one in decoded] for name in ([names[0]] if spans else ["metric_time", "metric_type"])]
     return Read(
-        {name: np.concatenate([one[name] for one in found]) for name in names},
+        {name: np.concatenate([one[name] for one in decoded]) for name in names},
         np.cumsum(ends, axis=1).T,
-        np.array([one["counts"] for one in found]),
-        np.zeros(len(found), np.bool_),
-        [_rest(one) for one in found].__getitem__,
+        np.array([one["counts"] for one in decoded]),
+        np.zeros(len(decoded), np.bool_),
+        [_rest(one) for one in decoded].__getitem__,
     )
 
 
@@ -263,17 +277,37 @@ def nest(source: Events, nesting: Nesting, record: Record, name: str, time: int)
             nesting.advance(time)
 
 
-def busy(files: Files, tables: Tables) -> Columns:
+def busy(files: LocationFiles, tables: LookUpTables) -> Columns:
     """When the location was inside a kept span, and what :func:`decode` says besides spans."""
     spans = decode(files, tables, metrics=False)
     start, end = reference.busy(SimpleNamespace(**spans))
     return {"start": start, "end": end, **_rest(spans)}
 
 
-def fold(files: Files, tables: Tables, curves: Sequence[Any], keys: Any) -> Columns:
+def fold(files: LocationFiles, tables: LookUpTables, curves: Sequence[Any], keys: Any) -> Columns:
     """The location rolled up against curves, and what :func:`decode` says besides spans."""
     spans = decode(files, tables, metrics=False)
     return {**reference.fold(SimpleNamespace(**spans), curves, keys), **_rest(spans)}
+
+
+def fold_many(
+    many: LocationBatch, tables: LookUpTables, curves: Sequence[Any], keys: Any, entered_only: bool
+) -> tuple[Read, list[Columns]]:
+    """Several locations, each as :func:`fold` has it; or only the rows that were ever entered."""
+    folded = [fold(many.files(i), tables, curves, keys) for i in range(len(many.ids))]
+    rest = [_rest(one) for one in folded]
+    folds = [{name: one[name] for name in one if name not in rest[0]} for one in folded]
+    if entered_only and not keys.by_path:
+        folds = [_entered(one) for one in folds]
+    ends = np.cumsum([len(one["calls"]) for one in folds])[:, np.newaxis]
+    counts = np.array([one["counts"] for one in folded])
+    return Read({}, ends, counts, np.zeros(len(folded), np.bool_), rest.__getitem__), folds
+
+
+def _entered(fold: Columns) -> Columns:
+    row = np.flatnonzero((fold["calls"] > 0) | (fold["total_ticks"] > 0))
+    kept = {name: column[..., row] for name, column in fold.items() if column is not None}
+    return dict.fromkeys(fold) | kept | {"row": row}
 
 
 def _rest(columns: Columns) -> Columns:

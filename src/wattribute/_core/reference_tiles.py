@@ -34,7 +34,7 @@ def segments(lane: Any, keep: Any, t0: int, t1: int) -> tuple[Any, Any, Any, Any
     return columns[0], columns[1], columns[2], columns[3]
 
 
-def _cut(a: Any, b: Any, edges: Any) -> tuple[Any, Any, Any]:
+def cut(a: Any, b: Any, edges: Any) -> tuple[Any, Any, Any]:
     """Pieces [a, b) cut at ascending edges: begin, end, and which piece each came from."""
     first, last = np.searchsorted(edges, a, "right"), np.searchsorted(edges, b, "left")
     many = last - first + 1
@@ -62,7 +62,7 @@ def bins(lane: Any, frames: int, keep: Any, curve: Any, t0: int, width: int, dep
     time, value = curve
     begin, end, frame, kept = segments(lane, keep, t0, t1)
     edges = t0 + np.arange(1, 1 << depth, dtype=np.int64) * width
-    begin, end, origin = _cut(begin, end, np.union1d(edges, time))
+    begin, end, origin = cut(begin, end, np.union1d(edges, time))
     frame, kept = frame[origin], kept[origin]
     energy, slope = _energy(time, value, begin, end)
     energy, slope = np.where(kept >= 0, energy, 0.0), np.where(kept >= 0, slope, 0.0)
@@ -92,7 +92,7 @@ def sums(lane: Any, frames: int, keep: Any, curve: Any, t0: int, t1: int) -> tup
     begin, end, frame, kept = segments(lane, keep, t0, t1)
     ticks = np.zeros(frames, np.int64)
     np.add.at(ticks, frame, end - begin)
-    begin, end, origin = _cut(begin, end, np.asarray(time))
+    begin, end, origin = cut(begin, end, np.asarray(time))
     joules, kept = _energy(time, value, begin, end)[0], kept[origin]
     energy = np.bincount(kept[kept >= 0], joules[kept >= 0], frames)[:frames]
     called = ~lane.resumed & (lane.start >= t0) & (lane.start < t1)

@@ -17,8 +17,8 @@ struct rollup {
 
 int rollup_begin(struct rollup *rollup, const struct wat_curve *curves, int64_t count, const struct wat_keys *keys);
 
-/* Hand the results over; the rest is freed in any case. */
-int rollup_end(struct rollup *rollup, struct wat_fold *out, int code);
+/* Put the results behind those that are there; the rest is freed in any case. */
+int rollup_end(struct rollup *rollup, int entered_only, struct wat_fold *out, int code);
 
 /* Whether a curve has bounds. */
 int rollup_bounded(const struct rollup *rollup);

@@ -16,7 +16,7 @@ static inline int open_span(struct sink *sink, int32_t frame, int resumed, int64
     if (__builtin_expect(sink->stream->rows >= sink->most, 0) && !sink->stopped && sink->full())
         sink->stopped = 1;
     if (sink->stopped)
-        return WAT_IO; /* nobody takes them any more */
+        return WAT_IO; /* the consumer has stopped */
     return stream_enter(sink->stream, 0, frame, resumed, time, time);
 }
 

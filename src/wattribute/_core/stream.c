@@ -175,7 +175,8 @@ int wat_stream_take(struct wat_stream *stream, struct wat_rows *out)
 int wat_stream_close(struct wat_stream *stream, struct wat_fold *out, int code)
 {
     memset(out, 0, sizeof *out);
-    code = rollup_end(&stream->rollup, out, stream->each ? WAT_MEMORY : code); /* by span there is nothing to hand over */
+    code = rollup_end(&stream->rollup, 0, out,
+                      stream->each ? WAT_MEMORY : code); /* by span there is nothing to hand over */
     wat_free(stream->spans.data, stream->spans.bytes);
     wat_free(stream->levels.data, stream->levels.bytes);
     code = stream->each ? WAT_OK : code;

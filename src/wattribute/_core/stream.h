@@ -5,7 +5,9 @@
 
 #include "rollup.h"
 
-enum { ABSENT = -2 }; /* a row in keys: the span does not even count in the depth of others; −1: only that it has no row */
+enum {
+    ABSENT = -2
+}; /* a row in keys: the span does not even count in the depth of others; −1: only that it has no row */
 
 /* a span that is open; it has a row, only a depth, or nothing */
 struct level {

@@ -21,7 +21,7 @@ _PER_SPAN = (("start", "<i8"), ("end", "<i8"), ("frame", "<i4"), ("depth", "<i4"
 ABSENT = -2  # a row in keys: the span does not even count in the depth of others
 
 
-class Stream:
+class EventStream:
     """``feed`` pieces, ``take`` the rows of spans that have ended (with ``each``), then ``end`` and ``close``."""
 
     def __init__(self, curves: Sequence[Any], keys: Any, each: bool = False) -> None:
@@ -40,7 +40,7 @@ class Stream:
             raise MemoryError("not enough memory to roll spans up")
 
     def end(self) -> None:
-        """No more pieces: what is open ends where it said."""
+        """End the input; open spans end at the end that they declared."""
         assert LIBRARY is not None
         LIBRARY.wat_stream_finish(self.handle)
 
@@ -50,11 +50,11 @@ class Stream:
         out = Rows()
         if LIBRARY.wat_stream_take(self.handle, out):
             raise MemoryError("not enough memory for the rows of spans")
-        found = {name: array(getattr(out, name), dtype) for name, dtype in _PER_SPAN}
-        shape = (self._curves, len(found["start"]))
-        found |= {name: array(getattr(out, name), dtype).reshape(shape) for name, dtype in PER_CURVE}
+        columns = {name: array(getattr(out, name), dtype) for name, dtype in _PER_SPAN}
+        shape = (self._curves, len(columns["start"]))
+        columns |= {name: array(getattr(out, name), dtype).reshape(shape) for name, dtype in PER_CURVE}
         bounded = out.self_low.data is not None
-        return found | {name: array(getattr(out, name), "<f8").reshape(shape) if bounded else None for name in BOUNDS}
+        return columns | {name: array(getattr(out, name), "<f8").reshape(shape) if bounded else None for name in BOUNDS}
 
     def close(self) -> dict[str, Any]:
         """The roll-up, as ``fold`` gives it; nothing with ``each``."""
@@ -88,8 +88,8 @@ class Twin:
         names = [*(name for name, _ in _COLUMNS), "depth"]
         empty = [np.empty(0, np.int64)]
         pieces = self._pieces if self._ended else []
-        found = {n: np.concatenate([getattr(piece, n) for piece in pieces] or empty) for n in names}
-        return SimpleNamespace(**found)
+        columns = {n: np.concatenate([getattr(piece, n) for piece in pieces] or empty) for n in names}
+        return SimpleNamespace(**columns)
 
     def take(self) -> dict[str, Any]:
         return each_span(self._whole(), self._curves, self._keys)
@@ -108,10 +108,10 @@ def each_span(spans: Any, curves: Sequence[Any], keys: Any) -> dict[str, Any]:
     # a frame of its own for each span makes a fold tell one span from another
     apart = SimpleNamespace(**(vars(spans) | {"frame": np.arange(count, dtype=np.int32)}))
     fold = reference.fold(apart, curves, SimpleNamespace(row=own, rows=len(kept), by_path=False))
-    found = {name: getattr(spans, name)[kept] for name in ("start", "end", "frame")}
-    found["depth"] = _depth(spans, given == ABSENT)[kept]
+    columns = {name: getattr(spans, name)[kept] for name in ("start", "end", "frame")}
+    columns["depth"] = _depth(spans, given == ABSENT)[kept]
     names = ("self_ticks", *(name for name, _ in PER_CURVE), *BOUNDS)
-    return found | {name: fold[name] for name in names}
+    return columns | {name: fold[name] for name in names}
 
 
 def _depth(spans: Any, absent: Any) -> Any:
@@ -127,6 +127,6 @@ def _depth(spans: Any, absent: Any) -> Any:
     return counted
 
 
-def stream(curves: Sequence[Any], keys: Any, each: bool = False) -> Stream | Twin:
+def stream(curves: Sequence[Any], keys: Any, each: bool = False) -> EventStream | Twin:
     """A stream of spans; ``each`` gives every span a row of its own."""
-    return (Twin if LIBRARY is None else Stream)(curves, keys, each)
+    return (Twin if LIBRARY is None else EventStream)(curves, keys, each)

@@ -61,7 +61,7 @@ def bins(lane: Any, frames: int, keep: Any, curve: Any, t0: int, width: int, dep
     )
     del alive
     if status:
-        raise MemoryError("no memory left to build the tiles of a lane")
+        raise MemoryError("not enough memory to build the tiles of a lane")
     return out
 
 
@@ -80,5 +80,5 @@ def sums(lane: Any, frames: int, keep: Any, curve: Any, t0: int, t1: int) -> tup
     )
     del alive
     if status:
-        raise MemoryError("no memory left to add up a lane")
+        raise MemoryError("not enough memory to add up a lane")
     return ticks, calls, energy

@@ -88,8 +88,8 @@ static int walk_record(struct walk *walk, struct sink *sink)
 }
 
 /* The bytes of a record of `size` bytes of id, and of the id alone. */
-static const uint64_t record_mask[8] = {0xFFFF, 0xFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFF, 0xFFFFFFFFFFFF, 0xFFFFFFFFFFFFFF,
-                                        UINT64_MAX, UINT64_MAX};
+static const uint64_t record_mask[8] = {0xFFFF,         0xFFFFFF,         0xFFFFFFFF, 0xFFFFFFFFFF,
+                                        0xFFFFFFFFFFFF, 0xFFFFFFFFFFFFFF, UINT64_MAX, UINT64_MAX};
 static const uint32_t id_mask[8] = {0, 0xFF, 0xFFFF, 0xFFFFFF, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
 
 /* Timestamps, Enter and Leave as long as the longest group of them cannot pass the end; stops at the first record of

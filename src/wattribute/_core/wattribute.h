@@ -12,9 +12,18 @@ enum { WAT_FIELDS = 12 }; /* of a definition, at most */
 
 /* in the order of records.CODES */
 enum wat_code {
-    WAT_OK, WAT_MISSING, WAT_PERMISSION, WAT_IO, WAT_EMPTY, WAT_ENDIAN, WAT_TRUNCATED, WAT_CORRUPT, WAT_COUNT,
+    WAT_OK,
+    WAT_MISSING,
+    WAT_PERMISSION,
+    WAT_IO,
+    WAT_EMPTY,
+    WAT_ENDIAN,
+    WAT_TRUNCATED,
+    WAT_CORRUPT,
+    WAT_COUNT,
     WAT_MEMORY,
-    WAT_OTHERWISE /* of wat_read_fold: the location was not busy as expected; it stopped there */
+    WAT_OTHERWISE, /* of wat_read_fold: the location was not busy as expected; it stopped there */
+    WAT_SPACE      /* of wat_read_busy and wat_split: no room in the folder for what outgrows memory */
 };
 
 /* one location's files and the look-up tables of records.Tables */
@@ -46,7 +55,7 @@ struct wat_report {
     uint64_t byte;
     int64_t counts[256];
     int64_t program[2];
-    int64_t orphans, repaired, unclosed, undefined, backward;
+    int64_t orphans, repaired, unclosed, undefined, backward, renamed;
     int64_t events, unknown; /* in all, and of kinds that are not known */
 };
 
@@ -79,12 +88,14 @@ struct wat_curve {
     const int64_t *edges;
     const double *low, *high;
     int64_t windows, latency;
+    int32_t on_disk; /* times and values are pages of a file: those that were passed are given up */
 };
 
 /* shares.Split of users who share evenly: S(t), the least and greatest share in each window of bounds, and idle */
 struct wat_split {
     struct wat_column times, values, least, greatest;
     double idle;
+    int32_t on_disk; /* times and values are pages of a file */
 };
 
 /* model.Keys */
@@ -100,6 +111,7 @@ struct wat_fold {
     struct wat_column self_covered, total_covered, self_value, total_value;
     struct wat_column self_low, self_high, total_low, total_high;
     struct wat_column path_frame, path_parent;
+    struct wat_column row; /* by row: its number, where only those that were entered are returned */
 };
 
 /* a row per span: model.SpanRows; those from self_covered on per (curve, row) */
@@ -141,7 +153,10 @@ typedef int (*wat_full)(void);
 
 WAT_API void wat_free(void *data, int64_t bytes);
 
-WAT_API int wat_read_events(const struct wat_location *, struct wat_events *, struct wat_metrics *, struct wat_report *);
+WAT_API int wat_read_events(const struct wat_location *, struct wat_events *, struct wat_metrics *,
+                            struct wat_report *);
+WAT_API int wat_read_parameters(const struct wat_location *, struct wat_column *time, struct wat_column *value,
+                                struct wat_report *);
 WAT_API int wat_read_spans(const struct wat_location *, int metrics, struct wat_spans *, struct wat_metrics *,
                            struct wat_report *);
 WAT_API int wat_read_metrics(const struct wat_location *, int wanted, struct wat_metrics *, struct wat_report *);
@@ -155,10 +170,15 @@ WAT_API int wat_find_many(const struct wat_many *, uint8_t *found);
 WAT_API int wat_read_busy(const struct wat_location *, struct wat_column *start, struct wat_column *end,
                           struct wat_report *);
 /* `expected`: NULL, or the start and the end of the one interval that wat_read_busy would find */
-WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *, int64_t curves, const struct wat_keys *,
-                          const int64_t *expected, struct wat_fold *, struct wat_report *);
-/* 1: start and end are what to expect */
-WAT_API int wat_guess_busy(const struct wat_location *, int64_t *start, int64_t *end);
+WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *, int64_t curves,
+                          const struct wat_keys *, const int64_t *expected, struct wat_fold *, struct wat_report *);
+/* Many locations in one call: per-row columns one location behind the other, and so (curve, row) columns; for each where
+ * its rows end, and a report. Gives how many were folded: it stops behind one that was not busy as expected. */
+WAT_API int64_t wat_read_many_folds(const struct wat_many *, const struct wat_curve *, int64_t curves,
+                                    const struct wat_keys *, const int64_t (*expected)[2], int entered_only,
+                                    struct wat_fold *, int64_t *ends, struct wat_report *reports);
+/* For each the start and the end that wat_read_fold may expect, where `guessed` becomes 1 */
+WAT_API int wat_guess_many_busy(const struct wat_many *, int64_t (*moments)[2], uint8_t *guessed);
 
 WAT_API int64_t wat_read_definitions(const uint8_t *data, int64_t size, int64_t chunk, const char *const *layouts,
                                      struct wat_column *rows);
@@ -166,9 +186,11 @@ WAT_API int64_t wat_read_definitions(const uint8_t *data, int64_t size, int64_t 
 WAT_API int wat_busy(const int64_t *start, const int64_t *end, const int32_t *frame, int64_t n, const uint8_t *keep,
                      int64_t frames, struct wat_column *out_start, struct wat_column *out_end);
 /* Users are given by their busy intervals; knots are the moments between `first` and `last` at which one of them starts
- * or stops, and those of the curve. */
+ * or stops, and those of the curve. `on_disk`: whether a user's intervals are pages of a file; `folder`: where large
+ * results go, NULL: into memory. */
 WAT_API int wat_split(const struct wat_curve *energy, int64_t first, int64_t last, const int64_t *const *start,
-                      const int64_t *const *end, const int64_t *count, int64_t users, struct wat_split *);
+                      const int64_t *const *end, const int64_t *count, const uint8_t *on_disk, int64_t users,
+                      const char *folder, struct wat_split *);
 WAT_API int wat_fold(const int64_t *start, const int64_t *end, const int32_t *frame, const int64_t *parent,
                      const uint8_t *resumed, int64_t n, const struct wat_curve *, int64_t curves,
                      const struct wat_keys *, struct wat_fold *);
@@ -181,7 +203,8 @@ WAT_API int wat_stream_feed(struct wat_stream *, int64_t first, const int64_t *s
 WAT_API void wat_stream_finish(struct wat_stream *);
 WAT_API int wat_stream_take(struct wat_stream *, struct wat_rows *);
 WAT_API int wat_stream_close(struct wat_stream *, struct wat_fold *, int code);
-WAT_API int wat_read_rows(const struct wat_location *, struct wat_stream *, int64_t most, wat_full, struct wat_report *);
+WAT_API int wat_read_rows(const struct wat_location *, struct wat_stream *, int64_t most, wat_full,
+                          struct wat_report *);
 
 /* Ask a meter's sources whose pauses are over; per slot of `row` (time, value), and the time when that was done. */
 WAT_API int64_t wat_read_sources(const struct wat_meter *, int64_t *row);

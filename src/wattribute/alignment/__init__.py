@@ -1,4 +1,4 @@
-"""Many timelines → one: readings become joules(t), locations find their devices, sensors are checked for sanity."""
+"""Alignment: readings → joules(t) on one timeline, locations → devices, sanity checks of sensors."""
 
 from .energy import Energy, energy
 from .sanity import Check, examine

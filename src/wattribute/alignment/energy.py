@@ -1,13 +1,13 @@
 """Readings → joules(t): one signal becomes a rising, piecewise linear curve that starts at 0.
 
-Counters are unwrapped, mended or cut, and collapsed to their changes when stale; gauges are integrated; deltas are
+Counters are unwrapped, repaired or cut, and collapsed to their changes when stale; gauges are integrated; deltas are
 summed. The same rules serve any metric: a counter of bytes gives bytes, a gauge of hertz gives hertz-seconds. What was
-done to the readings is told as problems. Attribution takes it from here.
+done to the readings is reported as problems.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,9 +20,12 @@ from ..model import Clock, Intervals, Problem, Signal
 
 INTEGRATIONS = ("trapezoid", "step")
 _GUESSED_WIDTHS = (32, 31, 48, 24, 16)  # bits; tried in this order when a counter's width is unknown
-_STALE_RATIO = 3
-_TURN = 0.9
-_MOST_WINDOWS = 1_000_000  # of an integrated gauge
+_STALE_RATIO = 3  # median spacing of changes over that of readings
+_MAX_WRAP_STEP = 0.9  # of the counter's range: a larger step is a small step backwards, not a wrap
+_MIN_UPDATES = 4  # before the time between two means anything
+_EARLY_UPDATE_RATIO = 0.85  # of the median time between updates
+_MAX_TIMES_POWER_LIMIT = 3.0  # times the power limit of a device: short peaks above the limit are real
+_MAX_WINDOWS = 1_000_000  # of an integrated gauge
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -33,7 +36,8 @@ class Energy:
     """E(t) of one signal: ``values[0]`` is 0, flat across the gaps between pieces.
 
     ``least`` and ``most`` say for each interval between two knots how much can truly have been used in it; they differ
-    only where an interval was cut in two by ``between``. ``bounded``: a meter counted it, so that bounds hold.
+    only where an interval was cut in two by ``between``. ``bounded``: a meter counted it, so that bounds hold. A knot
+    stands where a change was most likely made; ``seen`` has the readings that showed it, where those are not the same.
     """
 
     signal: Signal
@@ -47,7 +51,9 @@ class Energy:
     latency_ticks: int = 0
     clock_error_ticks: int = 0
     base: float = 0.0  # the first reading, in ``unit``
+    window_edges: Ints | None = None  # of a part of a curve whose windows are the whole's, not its own knots'
     problems: tuple[Problem, ...] = ()
+    seen: Ints | None = None
 
     @cached_property
     def windows(self) -> tuple[Ints, Floats, Floats]:
@@ -56,10 +62,13 @@ class Energy:
         A counter's windows lie between its readings. An integrated gauge is taken at its word between readings too, so
         that its windows are as short as its clock is sure, and its bounds say what that clock leaves open.
         """
+        if self.window_edges is not None:
+            return self.window_edges, self.least, self.most
         if self.signal.kind != "gauge" or not self.clock_error_ticks or len(self.times) < 2:
-            return self.times + self.clock_error_ticks, self.least, self.most
+            edges = self.times if self.seen is None else self.seen
+            return edges + self.clock_error_ticks, self.least, self.most
         first, last = int(self.times[0]), int(self.times[-1])
-        step = max(self.clock_error_ticks, (last - first) // _MOST_WINDOWS)
+        step = max(self.clock_error_ticks, (last - first) // _MAX_WINDOWS)
         fine = np.union1d(self.times, np.arange(first, last, step))
         rises = np.diff(self.at(fine))
         return fine + self.clock_error_ticks, rises, rises
@@ -80,6 +89,22 @@ class Energy:
 
         return evaluate(self, np.asarray(ticks, np.int64))
 
+    @cached_property
+    def drawn(self) -> Energy:
+        """The curve for pictures of power: without late updates, after which the next one comes too soon.
+
+        What such a pair of updates counted was used in the time of both; drawn apart, the second is a spike.
+        """
+        if not any(problem.kind == "stale" for problem in self.problems) or len(self.times) < _MIN_UPDATES:
+            return self
+        gaps = np.diff(self.times)
+        soon = gaps < _EARLY_UPDATE_RATIO * np.median(gaps)
+        late = np.concatenate([[False], soon[1:], [False]])
+        late &= ~np.isin(self.times, np.concatenate([self.pieces.start, self.pieces.end]))
+        kept = np.flatnonzero(~late)
+        least, most = (np.add.reduceat(column, kept[:-1]) for column in (self.least, self.most))
+        return replace(self, times=self.times[kept], values=self.values[kept], least=least, most=most)
+
     def between(self, begin: int | None, end: int | None) -> Energy:
         """The part of the curve inside [begin, end]; what an interval cut in two truly used there is not known."""
         if not len(self.times) or (begin is None and end is None):
@@ -88,8 +113,12 @@ class Energy:
         last = int(self.times[-1]) if end is None else min(end, int(self.times[-1]))
         if first >= last:
             return replace(self, **_nothing())
-        inside = self.times[(self.times > first) & (self.times < last)]
-        times = np.concatenate([[first], inside, [last]]).astype(np.int64)
+        kept_knots = (self.times > first) & (self.times < last)
+        times = np.concatenate([[first], self.times[kept_knots], [last]]).astype(np.int64)
+        seen = None
+        if self.seen is not None:
+            shown = self.seen[kept_knots]
+            seen = np.concatenate([[first], shown, [max([last, *shown[-1:].tolist()])]]).astype(np.int64)
         values = self.at(times)
         whole = np.searchsorted(self.times, times[:-1], side="right") - 1
         cut = np.diff(times) < np.diff(self.times)[whole]
@@ -104,6 +133,7 @@ class Energy:
             least=np.where(cut, 0.0, self.least[whole]),
             most=most,
             base=self.base + float(values[0]),
+            seen=seen,
         )
 
 
@@ -115,6 +145,7 @@ def _nothing() -> dict[str, Any]:
         "pieces": Intervals(empty, empty),
         "least": none,
         "most": none,
+        "seen": None,
     }
 
 
@@ -124,15 +155,15 @@ def integral_unit(unit: str) -> str:
 
 
 def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy:
-    """The curve of a signal."""
+    """Build the energy curve of a signal."""
     if integrate not in INTEGRATIONS:
         raise OptionError.unknown("integration", integrate, INTEGRATIONS)
-    told: list[Problem] = []
+    problems: list[Problem] = []
 
-    def tell(kind: str, text: str) -> None:
-        told.append(Problem(kind, f"{signal.name}: {text}", signal.location if signal.location >= 0 else None))
+    def report(kind: str, text: str) -> None:
+        problems.append(Problem(kind, f"{signal.name}: {text}", signal.location if signal.location >= 0 else None))
 
-    times, values = tidy(signal, tell)
+    times, values = tidy(signal, report)
     scale = float(signal.scale.numerator), float(signal.scale.denominator)
     unit = signal.unit if signal.kind != "gauge" else integral_unit(signal.unit)
     latency = 0 if signal.latency_s is None else max(0, clock.ticks(signal.latency_s))
@@ -142,16 +173,28 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
         common["clock_error_ticks"] = max(0, clock.ticks(signal.clock_error_s))
     if len(times) < 2:
         if len(times):
-            tell("short", "one reading only, so no energy can be told from it")
-        return Energy(**common | _nothing(), bounded=False, problems=tuple(told))
+            report("short", "one reading only, so no energy can be derived from it")
+        return Energy(**common | _nothing(), bounded=False, problems=tuple(problems))
     if signal.kind == "gauge":
         raw, cuts = _integrated(times, values, integrate, clock), np.zeros(len(times) - 1, bool)
     elif signal.kind == "delta":
         raw, cuts = np.concatenate([[0.0], np.cumsum(values[1:].astype(np.float64))]), np.zeros(len(times) - 1, bool)
     else:
-        times, steps, cuts = unwrapped(signal, times, values, tell)
+        jumps = _jumps(signal, times, values, clock)
+        jumped = times[jumps + 1]
+        if len(jumps):
+            report("jump", f"rose {_at_readings(jumps.tolist())} by more than its device can use; that is not counted")
+            values = _without(values, jumps)
+        times, steps, cuts = unwrapped(signal, times, values, report)
+        cuts |= np.isin(times[1:], jumped)
         raw = np.concatenate([[0], np.cumsum(steps)])
-        times, raw, cuts = _collapsed(signal, times, raw, cuts, tell)
+        readings = times
+        times, raw, cuts = _collapsed(signal, times, raw, cuts, report)
+        if signal.stale and latency and len(times) > 1:  # an update was this late, so that others may be, too
+            common["latency_ticks"] = max(latency, int(np.diff(times)[~cuts].max(initial=0)))
+        if signal.polled and len(times) < len(readings):  # made after the reading before, at most a latency ago
+            common["seen"] = times
+            times = times - np.minimum(times - readings[np.searchsorted(readings, times) - 1], latency) // 2
     curve = raw.astype(np.float64) * scale[0] / scale[1]
     curve -= curve[0]
     rises = np.diff(curve)
@@ -163,7 +206,7 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
         least=rises,
         most=rises,
         bounded=_counted(signal) and not signal.estimated and bool((rises >= 0).all()),
-        problems=tuple(told),
+        problems=tuple(problems),
     )
 
 
@@ -171,20 +214,20 @@ def _silent(kind: str, text: str) -> None: ...
 
 
 def _counted(signal: Signal) -> bool:
-    """Whether bounds can be told: for a gauge only what an unsure clock leaves open."""
+    """Whether bounds are known: for a gauge only those of an uncertain clock."""
     return signal.kind != "gauge" or bool(signal.clock_error_s)
 
 
-def tidy(signal: Signal, tell: Callable[[str, str], None] = _silent) -> tuple[Ints, npt.NDArray[Any]]:
+def tidy(signal: Signal, report: Callable[[str, str], None] = _silent) -> tuple[Ints, npt.NDArray[Any]]:
     """Readings in time order, one per moment, without those that are no numbers."""
     times, values = np.asarray(signal.times, np.int64), np.asarray(signal.values)
     if values.dtype.kind == "f":
         good = np.isfinite(values)
         if not good.all():
-            tell("not-a-number", f"{int((~good).sum())} readings are no numbers and were left out")
+            report("not-a-number", f"{int((~good).sum())} readings are not numbers and were left out")
             times, values = times[good], values[good]
     if len(times) > 1 and (np.diff(times) < 0).any():
-        tell("backwards", "times of readings run backwards; they were sorted")
+        report("backwards", "times of readings run backwards; they were sorted")
         order = np.argsort(times, kind="stable")
         times, values = times[order], values[order]
     if len(times) > 1 and (np.diff(times) == 0).any():
@@ -193,7 +236,7 @@ def tidy(signal: Signal, tell: Callable[[str, str], None] = _silent) -> tuple[In
         differ = bool((values != values[last][group]).any())
         if differ:
             kept = "their sum" if signal.kind == "delta" else "the last"
-            tell("duplicate", f"{int((~last).sum())} readings share a time with another; {kept} counts")
+            report("duplicate", f"{int((~last).sum())} readings share a time with another; {kept} counts")
         if signal.kind == "delta":
             sums = np.zeros(int(last.sum()), values.dtype)
             np.add.at(sums, group, values)
@@ -218,51 +261,84 @@ def _steps(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def unwrapped(
-    signal: Signal, times: Ints, values: npt.NDArray[Any], tell: Callable[[str, str], None] = _silent
+    signal: Signal, times: Ints, values: npt.NDArray[Any], report: Callable[[str, str], None] = _silent
 ) -> tuple[Ints, npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Times, increments without wraps, and where the curve has to be cut."""
     steps = _steps(values)
+    falls = np.flatnonzero(steps < 0)
+    cuts = np.zeros(len(steps), bool)
+    if not len(falls):
+        return times, steps, cuts
+    widths = _widths(signal, times, values, steps, falls)
     # a reading that dips below its neighbours and comes back, without having wrapped, is a fault of the reading
-    dips = [
-        at + 1
-        for at in np.flatnonzero(steps < 0)
-        if at + 2 < len(values)
-        and values[at + 2] >= values[at]
-        and not _width(signal, values, steps, int(at), np.diff(times))
-    ]
-    if dips:
-        tell("backwards", f"{len(dips)} readings dip below the one before and were left out")
+    inside = falls + 2 < len(values)
+    back = values[np.minimum(falls + 2, len(values) - 1)] >= values[falls]
+    dips = falls[inside & back & np.array([not width for width in widths])] + 1
+    if len(dips):
+        report("backwards", f"{len(dips)} readings dip below the one before and were left out")
         times, values = np.delete(times, dips), np.delete(values, dips)
         steps = _steps(values)
-    cuts = np.zeros(len(steps), bool)
-    for at in np.flatnonzero(steps < 0):
-        width = _width(signal, values, steps, int(at), np.diff(times))
-        if width:
-            steps[at] += width
-            known = "" if signal.wraps_at else f" (a width of {width:.6g} is assumed)"
-            tell("wrap", f"wrapped around at reading {at + 1}{known}")
-        else:
-            steps[at], cuts[at] = 0, True
-            tell("reset", f"fell back at reading {at + 1}; what was used between it and the one before is not known")
+        falls, cuts = np.flatnonzero(steps < 0), np.zeros(len(steps), bool)
+        widths = _widths(signal, times, values, steps, falls)
+    wraps: dict[int, list[int]] = {}
+    for at, width in zip(falls.tolist(), widths, strict=True):
+        wraps.setdefault(width, []).append(at)
+    resets = wraps.pop(0, [])
+    for width, at in wraps.items():
+        steps[at] += width
+        assumed = "" if signal.wraps_at else f" (a width of {width:.6g} is assumed)"
+        report("wrap", f"wrapped around {_at_readings(at)}{assumed}")
+    steps[resets], cuts[resets] = 0, True
+    if resets:
+        report("reset", f"fell back {_at_readings(resets)}; what was used since the reading before is not known")
     return times, steps, cuts
 
 
-def _width(signal: Signal, values: npt.NDArray[Any], steps: npt.NDArray[Any], at: int, spacing: Ints) -> int:
-    """How much a counter wrapped by at a falling step, or 0 if it was reset instead."""
+def _jumps(signal: Signal, times: Ints, values: npt.NDArray[Any], clock: Clock) -> Ints:
+    """Steps of a counter that its device, of at most ``most_w``, cannot have used since the step before."""
+    most_w = signal.declared.get("most_w")
+    if signal.unit != "J" or not most_w:
+        return np.empty(0, np.int64)
+    steps = _steps(values)
+    moved = np.flatnonzero(steps > 0)
+    ends = times[moved + 1]
+    seconds = (ends - np.concatenate([times[:1], ends])[:-1]) / clock.ticks_per_s + (signal.latency_s or 0.0)
+    jumps: Ints = moved[steps[moved] * float(signal.scale) > _MAX_TIMES_POWER_LIMIT * most_w * seconds]
+    return jumps
+
+
+def _without(values: npt.NDArray[Any], jumps: Ints) -> npt.NDArray[Any]:
+    """Remove the jumps of a counter."""
+    excess = np.zeros(len(values), values.dtype)
+    excess[jumps + 1] = values[jumps + 1] - values[jumps]
+    return np.asarray(values - np.cumsum(excess, dtype=values.dtype))
+
+
+def _at_readings(falls: Sequence[int]) -> str:
+    """Where a counter fell: the readings after these steps, as words."""
+    first = f"at reading {falls[0] + 1}"
+    return first if len(falls) == 1 else f"{len(falls):,} times, first {first}"
+
+
+def _widths(signal: Signal, times: Ints, values: npt.NDArray[Any], steps: npt.NDArray[Any], falls: Ints) -> list[int]:
+    """By how much a counter wrapped at each falling step; 0 where it was reset."""
     if signal.wraps_at:
-        mended = float(steps[at]) + signal.wraps_at  # almost a whole turn is a small step backwards instead
-        return int(signal.wraps_at) if 0 <= mended <= _TURN * signal.wraps_at else 0
-    rising = steps >= 0
+        true_steps = steps[falls].astype(np.float64) + signal.wraps_at
+        turned = (true_steps >= 0) & (true_steps <= _MAX_WRAP_STEP * signal.wraps_at)
+        return [int(signal.wraps_at) if one else 0 for one in turned.tolist()]
+    rising, spacing, greatest = steps >= 0, np.diff(times), float(values.max())
     fastest = float((steps[rising] / spacing[rising]).max()) if rising.any() else 0.0
-    for bits in _GUESSED_WIDTHS:
-        mended = float(steps[at]) + 2.0**bits
-        if float(values.max()) < 2.0**bits and 0 <= mended <= 3 * fastest * float(spacing[at]):
-            return 1 << bits
-    return 0
+    most = 3 * fastest * spacing[falls]
+    widths = np.zeros(len(falls), np.int64)
+    for bits in reversed(_GUESSED_WIDTHS):  # the first that fits is written last
+        true_steps = steps[falls] + 2.0**bits
+        if greatest < 2.0**bits:
+            widths[(true_steps >= 0) & (true_steps <= most)] = 1 << bits
+    return [int(width) for width in widths]
 
 
 def _collapsed(
-    signal: Signal, times: Ints, raw: npt.NDArray[Any], cuts: npt.NDArray[np.bool_], tell: Callable[[str, str], None]
+    signal: Signal, times: Ints, raw: npt.NDArray[Any], cuts: npt.NDArray[np.bool_], report: Callable[[str, str], None]
 ) -> tuple[Ints, npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """A stale counter's changes; any other counter as it is."""
     if not is_stale(signal, times, raw):
@@ -271,7 +347,7 @@ def _collapsed(
     # a cut must stay visible: the first change after it opens a new piece
     piece = np.concatenate([[0], np.cumsum(cuts)])
     kept = np.flatnonzero(changed)
-    tell("stale", f"repeats its value between updates; {len(times)} readings were collapsed to {len(kept)} changes")
+    report("stale", f"repeats its value between updates; {len(times)} readings were collapsed to {len(kept)} changes")
     gaps = np.diff(piece[kept]) > 0
     steps = np.where(gaps, 0, np.diff(raw[kept]))  # nor is what rose from the cut to that first change known
     return times[kept], np.concatenate([[0], np.cumsum(steps)]), gaps

@@ -38,11 +38,11 @@ from ..model.spans import cut, rows_of
 
 ALIGN = ("clock", "start")
 _NS = 1_000_000_000
-UNKNOWN_NS = 10_000_000  # said of a wall clock of which nobody knows the error: NTP on a cluster does better
+UNKNOWN_NS = 10_000_000  # assumed error of a wall clock without a known one: NTP on a cluster does better
 
 
 @dataclass(frozen=True)
-class Placed:
+class Placement:
     """Where one recording's tick 0 lies on the common timeline, and how far that may be off."""
 
     start: int  # in ticks of the common clock
@@ -50,7 +50,7 @@ class Placed:
 
 
 def merge(recordings: Sequence[Recording], align: str = "clock") -> Recording:
-    """One recording of many; ``align="start"`` lays their beginnings on each other instead of trusting clocks."""
+    """Merge recordings into one; ``align="start"`` lays their beginnings on each other instead of trusting clocks."""
     if not recordings:
         raise NoDataError("nothing to merge: name at least one recording")
     if align not in ALIGN:
@@ -64,26 +64,26 @@ def merge(recordings: Sequence[Recording], align: str = "clock") -> Recording:
     return merger.recording(recordings, placed)
 
 
-def _placed(recordings: Sequence[Recording], align: str, rate: int) -> list[Placed]:
+def _placed(recordings: Sequence[Recording], align: str, rate: int) -> list[Placement]:
     if align == "start":
-        return [Placed(0, 0) for _ in recordings]
+        return [Placement(0, 0) for _ in recordings]
     first = recordings[0]
     boots = {about_clock(recording).get("boot") or "" for recording in recordings}
     if len(boots) == 1 and "" not in boots and len({recording.clock.ticks_per_s for recording in recordings}) == 1:
         starts = [recording.clock.offset_ticks - first.clock.offset_ticks for recording in recordings]
-        return [Placed(start - min(starts), 0) for start in starts]
+        return [Placement(start - min(starts), 0) for start in starts]
     if any(recording.clock.epoch_ns is None for recording in recordings):
         raise NoDataError("a recording has no wall clock to be joined by; use --align start if all began together")
     epochs = [recording.clock.epoch_ns or 0 for recording in recordings]
     errors = [about_clock(recording).get("uncertainty_ns") for recording in recordings]
     return [
-        Placed(round(Fraction(epoch - min(epochs), _NS) * rate), UNKNOWN_NS if error is None else int(error))
+        Placement(round(Fraction(epoch - min(epochs), _NS) * rate), UNKNOWN_NS if error is None else int(error))
         for epoch, error in zip(epochs, errors, strict=True)
     ]
 
 
 def about_clock(recording: Recording) -> dict[str, Any]:
-    """What is known of a recording's clock: its boot, the greatest error of its wall clock."""
+    """Facts about a recording's clock: its boot, the greatest error of its wall clock."""
     return dict(recording.metadata.get("clock") or {})
 
 
@@ -170,9 +170,9 @@ class _Merger:
         nodes = self._add_nodes(recording)
         for row in recording.processes.rows():
             node, creator = (int(at) for at in row[3:5])
-            self.processes.append(
-                (*row[:3], nodes[node] if node >= 0 else -1, creator + processes if creator >= 0 else -1)
-            )
+            name = _rank_name(recording, row[1]) if row[2] == "process" else row[1]
+            above = creator + processes if creator >= 0 else -1
+            self.processes.append((row[0], name, row[2], nodes[node] if node >= 0 else -1, above))
         for row in recording.locations.rows():
             at = len(self.locations)  # ids of different recordings are the same
             self.locations.append((at, row[1], row[2], int(row[3]) + processes if row[3] >= 0 else -1, row[4]))
@@ -191,7 +191,7 @@ class _Merger:
         self.length = max(self.length, start + round(recording.clock.length_ticks * scale))
 
     def _add_nodes(self, recording: Recording) -> list[int]:
-        """Nodes of the same name, kind and parent are one node."""
+        """Add nodes; those of the same name, kind and parent become one node."""
         mapped: list[int] = []
         for row in recording.nodes.rows():
             parent = mapped[int(row[3])] if 0 <= row[3] < len(mapped) else -1
@@ -208,20 +208,20 @@ class _Merger:
             users = tuple(at + locations for at in link.locations)
             known = self.links.get(key)
             self.links[key] = replace(link, locations=(*(known.locations if known else ()), *users))
-        told = {link.host for link in recording.topology}
+        linked_hosts = {link.host for link in recording.topology}
         for at in recording.spans.locations():
             host = recording.location_host(at)
-            if recording.locations.kind[at] == "cpu" and host not in told:
+            if recording.locations.kind[at] == "cpu" and host not in linked_hosts:
                 self.silent.setdefault(host, []).append(at + locations)
 
     def _links(self) -> list[Link]:
-        """Ranks that did not sample say nothing of their node's devices, but use them like the one that did."""
-        found = []
+        """Extend links to the ranks of a node that did not sample: they use its devices like the one that did."""
+        links = []
         for link in self.links.values():
             others = self.silent.get(link.host, [])
             reason = f"{link.reason}; so do the other ranks of {link.host}" if others else link.reason
-            found.append(replace(link, locations=(*link.locations, *others), reason=reason))
-        return found
+            links.append(replace(link, locations=(*link.locations, *others), reason=reason))
+        return links
 
     def _add_signal(self, signal: Signal, scale: Fraction, start: int, locations: int) -> None:
         location = signal.location + locations if signal.location >= 0 else -1
@@ -239,7 +239,7 @@ class _Merger:
             moved = kept
         self.signals[key] = moved
 
-    def recording(self, recordings: Sequence[Recording], placed: Sequence[Placed]) -> Recording:
+    def recording(self, recordings: Sequence[Recording], placed: Sequence[Placement]) -> Recording:
         first = min(range(len(placed)), key=lambda i: placed[i].start)
         base = recordings[first].clock
         worst = max(place.uncertainty_ns for place in placed)
@@ -266,6 +266,12 @@ class _Merger:
                 "clock": {**about_clock(recordings[first]), "uncertainty_ns": 2 * worst},
             },
         )
+
+
+def _rank_name(recording: Recording, name: str) -> str:
+    """The name of a process with its rank in front, where the recording is that of a rank."""
+    rank = (recording.metadata.get("rank") or {}).get("rank")
+    return name if rank is None or name.startswith("rank ") else f"rank {rank} {name}".strip()
 
 
 def _span(signal: Signal) -> int:

@@ -1,4 +1,4 @@
-"""The user's word on which locations use which device: a TOML file, ``--map`` texts, or a function.
+"""User overrides of which locations use which device: a TOML file, ``--map`` texts, or a function.
 
 ::
 
@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import sys
@@ -17,14 +18,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import FormatError, NotFoundError, OptionError
-from ..model import Device, Recording, Signal
+from ..model import Device, Problem, Recording, Signal
 
 
-class Place(NamedTuple):
-    """A location as a topology function sees it."""
+class Place(str):
+    """A location as a topology function sees it: as a text the name of its process (the rank), with attributes."""
 
     row: int
     name: str
@@ -33,13 +34,71 @@ class Place(NamedTuple):
     owner: str  # the process that created a stream's context
     host: str
 
+    def __new__(cls, row: int, name: str, kind: str, process: str, owner: str, host: str) -> Place:
+        new = super().__new__(cls, owner or process or name)
+        new.row, new.name, new.kind, new.process, new.owner, new.host = row, name, kind, process, owner, host
+        return new
 
-Resolver = Callable[[Signal, Sequence[Place]], Iterable[Any]]
+    @property
+    def names(self) -> list[str]:
+        """The names that select this location."""
+        return [text for text in (self.name, self.process, self.owner) if text]
+
+
+class SignalName(str):
+    """A signal as a topology function sees it: its name, with ``kind``, ``unit``, ``host`` and ``device`` beside it."""
+
+    signal: Signal
+
+    @classmethod
+    def of(cls, signal: Signal) -> SignalName:
+        signal_name = cls(signal.name)
+        signal_name.signal = signal
+        return signal_name
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.signal, name)
+
+
+Resolver = Callable[[Any, Sequence[Any]], Iterable[Any] | None]
+_WRONG_ANSWER = "a topology function returns None or a list of locations (those it was given, their rows, or names)"
+
+
+def _rows(item: Any, every: Sequence[Place], signal: Signal) -> list[int]:
+    """The rows that an item of a function's answer means; a name those of the signal's host, if there are any."""
+    if isinstance(item, Place):
+        return [item.row]
+    if isinstance(item, str):
+        pattern = _glob(item)
+        named = [
+            place
+            for place in every
+            if any(pattern.fullmatch(text) for text in (place.name, place.process, place.owner) if text)
+        ]
+        here = [place.row for place in named if not signal.host or place.host == signal.host]
+        if not named:
+            known = [text for place in every for text in (place.name, place.process, place.owner) if text]
+            raise OptionError.unknown(
+                f"location or process that the topology function gave for {signal.name}", item, known
+            )
+        return here
+    if isinstance(item, int) and not isinstance(item, bool):
+        return [item]
+    try:
+        return [operator.index(item)]  # NumPy's integers
+    except TypeError:
+        raise OptionError(f"{_WRONG_ANSWER}, not of {type(item).__name__} (for {signal.name!r})") from None
 
 
 @dataclass(frozen=True)
-class Override:
-    """For devices or signals of this name these locations; or whatever a function says."""
+class TopologyOverride:
+    """For devices or signals of this name these locations; or those that a function returns."""
 
     reason: str
     names: tuple[str, ...] = ()
@@ -68,22 +127,24 @@ class Override:
         rows: set[int] = set()
         for name in self.names:
             pattern = _glob(name)
-            found = {p.row for p in here if any(pattern.fullmatch(text) for text in (p.name, p.process, p.owner))}
-            if not found:
-                known = [text for p in here for text in (p.name, p.process, p.owner) if text]
-                raise OptionError.unknown(f"location or process on {device.host or 'any host'}", name, known)
-            rows |= found
+            matches = {p.row for p in here if any(map(pattern.fullmatch, p.names))}
+            rows |= matches  # a name may stand on other hosts only; names on no host are reported by ``not_found``
         return sorted(rows)
 
     def _resolved(self, recording: Recording, signal: Signal) -> list[int] | None:
         assert self.resolver is not None
-        found = self.resolver(signal, places(recording))
-        if found is None:
+        every = places(recording)
+        answer = self.resolver(SignalName.of(signal), every)
+        if answer is None:
             return None
-        rows = [item.row if isinstance(item, Place) else int(item) for item in found]
+        if isinstance(answer, str) or not isinstance(answer, Iterable):
+            raise OptionError(f"{_WRONG_ANSWER}, not {answer!r} (for {signal.name!r})")
+        rows = [row for item in answer for row in _rows(item, every, signal)]
         wrong = [row for row in rows if not 0 <= row < len(recording.locations)]
         if wrong:
-            raise OptionError(f"the topology function gave location {wrong[0]} for {signal.name!r}; there is none such")
+            raise OptionError(
+                f"the topology function gave location {wrong[0]} for {signal.name!r}; there is no such location"
+            )
         return rows
 
 
@@ -105,11 +166,11 @@ def places(recording: Recording) -> list[Place]:
 
 
 def _glob(text: str) -> re.Pattern[str]:
-    """Only ``*`` is special: brackets are part of stream names."""
+    """Compile a pattern in which only ``*`` is special: brackets are part of stream names."""
     return re.compile(".*".join(re.escape(part) for part in text.split("*")), re.IGNORECASE)
 
 
-def parse_map(text: str, hosts: Sequence[str]) -> Override:
+def parse_map(text: str, hosts: Sequence[str]) -> TopologyOverride:
     """``[HOST/]SIGNAL_RE -> NAME, NAME``."""
     left, arrow, right = text.partition("->")
     names = tuple(name.strip() for name in right.split(",") if name.strip())
@@ -118,8 +179,8 @@ def parse_map(text: str, hosts: Sequence[str]) -> Override:
         raise OptionError(f"map {text!r} is not of the form '[HOST/]SIGNAL_RE -> NAME, NAME'")
     host, slash, rest = left.partition("/")
     if slash and any(_glob(host).fullmatch(known) for known in hosts):
-        return Override(f"--map {text}", names, _regex(rest, text), host=host)
-    return Override(f"--map {text}", names, _regex(left, text))
+        return TopologyOverride(f"--map {text}", names, _regex(rest, text), host=host)
+    return TopologyOverride(f"--map {text}", names, _regex(left, text))
 
 
 def _regex(pattern: str, where: str) -> str:
@@ -130,7 +191,7 @@ def _regex(pattern: str, where: str) -> str:
     return pattern
 
 
-def from_toml(path: str | os.PathLike[str]) -> list[Override]:
+def from_toml(path: str | os.PathLike[str]) -> list[TopologyOverride]:
     """The overrides of a topology file."""
     tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     path = Path(path)
@@ -147,7 +208,7 @@ def from_toml(path: str | os.PathLike[str]) -> list[Override]:
     return [_entry(entry, path) for entry in entries]
 
 
-def _entry(entry: Mapping[str, Any], path: Path) -> Override:
+def _entry(entry: Mapping[str, Any], path: Path) -> TopologyOverride:
     known = ("signal", "device", "host", "locations")
     for key in entry:
         if key not in known:
@@ -158,20 +219,34 @@ def _entry(entry: Mapping[str, Any], path: Path) -> Override:
     if not entry.get("signal") and not entry.get("device"):
         raise FormatError(path, "a [[device]] entry needs signal = RE or device = NAME")
     signal = _regex(str(entry.get("signal", "")), str(path))
-    return Override(str(path), tuple(names), signal, str(entry.get("device", "")), str(entry.get("host", "")))
+    return TopologyOverride(str(path), tuple(names), signal, str(entry.get("device", "")), str(entry.get("host", "")))
 
 
 def overrides(
     recording: Recording, topology: str | os.PathLike[str] | Resolver | None = None, maps: Sequence[str] = ()
-) -> tuple[Override, ...]:
-    """All of a user's overrides; ``--map`` goes before the file."""
-    found = [parse_map(text, recording.hosts()) for text in maps]
-    for override in found:
+) -> tuple[TopologyOverride, ...]:
+    """Collect all of a user's overrides; ``--map`` goes before the file."""
+    entries = [parse_map(text, recording.hosts()) for text in maps]
+    for override in entries:
         if not any(re.search(override.signal, signal.name, re.IGNORECASE) for signal in recording.signals):
             raise OptionError.unknown("signal in the map", override.signal, (s.name for s in recording.signals))
     if callable(topology):
         name = getattr(topology, "__name__", "a function")
-        found.append(Override(f"the function {name} says so", resolver=topology))
+        entries.append(TopologyOverride(f"the function {name} says so", resolver=topology))
     elif topology is not None:
-        found.extend(from_toml(topology))
-    return tuple(found)
+        entries.extend(from_toml(topology))
+    return tuple(entries)
+
+
+def not_found(recording: Recording, given: Sequence[TopologyOverride]) -> list[Problem]:
+    """Names that no location, context or process of any host has; an error where an override has no other names."""
+    every = places(recording)
+    known = list(dict.fromkeys(text for place in every for text in place.names))
+    problems = []
+    for override in given:
+        missing = [name for name in override.names if not any(_glob(name).fullmatch(text) for text in known)]
+        if missing and len(missing) == len(override.names):
+            raise OptionError.unknown("location or process on any host", missing[0], known)
+        if missing:
+            problems.append(Problem("topology", f"{override.reason}: not in this recording: {', '.join(missing)}"))
+    return problems

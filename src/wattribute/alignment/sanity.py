@@ -1,4 +1,4 @@
-"""What looks wrong with sensors: stale, dead, mirrored, nested, ended early, counter against power.
+"""Sanity checks of sensors: stale, dead, mirrored, nested, ended early, counter against power.
 
 ``examine`` looks at all signals of a recording; ``info`` shows what it finds and ``attribute`` passes on what touches
 the chosen signals. Nothing here changes a number.
@@ -7,23 +7,23 @@ the chosen signals. Nothing here changes a number.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import permutations
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations, product
 
 import numpy as np
-import numpy.typing as npt
 
 from ..model import Clock, Problem, Recording, Signal
+from ..model.counts import is_count
 from ..sensors import contains
 from .energy import Energy, energy, is_stale
+from .mirrors import repeated
 
 _EARLY_READINGS = 10  # missing at the end, in units of the signal's own spacing …
 _EARLY_PART = 0.05  # … and this part of the longest signal
-_MANY = 10  # readings, before their spacing means anything
-_FEW = 3  # readings, before equal increments mean anything
-_ROUNDING, _CLOSE, _MOSTLY, _MULTIPLES = 1e-6, 1e-3, 0.5, 10
-_DISAGREE = 0.10
+_MIN_READINGS_FOR_SPACING = 10  # readings, before their spacing means anything
+_MIN_READINGS_FOR_MIRRORS = 3  # readings, before equal increments mean anything
+_MAX_POWER_RATIO_ERROR = 0.10  # integrated power may differ from counted energy by this part
 
 
 @dataclass(frozen=True)
@@ -40,101 +40,132 @@ class Check:
         return Problem(self.kind, self.message)
 
 
+class Signals(tuple[Signal, ...]):
+    """Signals of a recording whose ``survey`` was made where their readings are."""
+
+    checks: tuple[Check, ...] | None
+
+    def __new__(cls, signals: Iterable[Signal], checks: Iterable[Check] | None = None) -> Signals:
+        instance = super().__new__(cls, signals)
+        instance.checks = None if checks is None else tuple(checks)
+        return instance
+
+
 def examine(recording: Recording) -> list[Check]:
     """All findings, in the order of the signals."""
+    known = _known(recording)
+    checks = survey(recording) if known is None else list(known)
+    return sorted(checks + _ended_early(recording), key=lambda check: check.signals)
+
+
+def survey(recording: Recording) -> list[Check]:
+    """Check the signals of one host, which needs no signals of other hosts."""
     signals = recording.signals
-    begins = min((int(signal.times[0]) for signal in signals if len(signal)), default=0)
-    ends = max((int(signal.times[-1]) for signal in signals if len(signal)), default=0)
-    alone = [check for row in range(len(signals)) for check in _alone(signals, row, recording.clock, begins, ends)]
-    together = [*mirrored(recording), *_nested(recording), *_power_ratios(recording)]
-    return sorted(alone + together, key=lambda check: check.signals)
+    alone = [check for row in range(len(signals)) for check in _alone(signals, row, recording.clock)]
+    return [*alone, *mirrored(recording), *_nested(recording), *_power_ratios(recording)]
+
+
+def renumbered(check: Check, rows: Sequence[int]) -> Check:
+    """A finding about signals that have other rows in the whole recording."""
+    return replace(check, signals=tuple(rows[row] for row in check.signals))
+
+
+def _known(recording: Recording) -> tuple[Check, ...] | None:
+    return recording.signals.checks if isinstance(recording.signals, Signals) else None
+
+
+def _ended_early(recording: Recording) -> list[Check]:
+    """Signals that end long before the last reading of the recording."""
+    filled = [(row, signal) for row, signal in enumerate(recording.signals) if len(signal)]
+    extents = [(row, *signal.extent) for row, signal in filled if not is_count(signal)]  # work ends when it is done
+    begins = min((first for _, first, _, _ in extents), default=0)
+    ends = max((last for _, _, last, _ in extents), default=0)
+    checks = []
+    for row, _, last, spacing in extents:
+        signal, short = recording.signals[row], ends - last
+        if (
+            len(signal) >= _MIN_READINGS_FOR_SPACING
+            and short > _EARLY_READINGS * spacing
+            and short > _EARLY_PART * (ends - begins)
+        ):
+            seconds = short / recording.clock.ticks_per_s
+            text = f"{_title(signal)}: ends {seconds:.3g} s before the last reading of the recording"
+            checks.append(Check("ended-early", text, (row,)))
+    return checks
 
 
 def _title(signal: Signal) -> str:
     return f"{signal.name} on {signal.host}" if signal.host else signal.name
 
 
-def _alone(signals: Sequence[Signal], row: int, clock: Clock, begins: int, ends: int) -> list[Check]:
-    """What can be said of one signal; ``begins`` and ``ends`` are the first and last reading of the recording."""
+def _alone(signals: Sequence[Signal], row: int, clock: Clock) -> list[Check]:
+    """Check one signal by itself."""
     signal = signals[row]
-    found = []
+    checks = []
     if len(signal) >= 2 and signal.kind == "counter":
         moved = signal.values[1:] != signal.values[:-1]
         if not moved.any():
-            found.append(Check("dead", f"{_title(signal)}: the counter never moved", (row,)))
+            checks.append(Check("dead", f"{_title(signal)}: the counter never moved", (row,)))
         elif is_stale(signal, np.asarray(signal.times), signal.values):
             spacing_ms = 1e3 * float(np.median(np.diff(signal.times[1:][moved]))) / clock.ticks_per_s
             text = f"{_title(signal)}: changes only every {spacing_ms:.3g} ms although read more often"
-            found.append(Check("stale", text, (row,)))
-    elif len(signal) >= _MANY and signal.kind == "gauge" and not (signal.values != signal.values[0]).any():
-        found.append(Check("constant", f"{_title(signal)}: never changed", (row,), warns=False))
+            checks.append(Check("stale", text, (row,)))
+    elif (
+        len(signal) >= _MIN_READINGS_FOR_SPACING
+        and signal.kind == "gauge"
+        and not (signal.values != signal.values[0]).any()
+    ):
+        checks.append(Check("constant", f"{_title(signal)}: never changed", (row,), warns=False))
     if (signal.kind, signal.unit) == ("gauge", "W") and (below := int((signal.values < 0).sum())):
         text = f"{_title(signal)}: {below:,} of {len(signal):,} readings are below 0 W; they count as they are"
-        found.append(Check("negative", text, (row,)))
-    if len(signal) >= _MANY:
-        short = ends - int(signal.times[-1])
-        if short > _EARLY_READINGS * np.median(np.diff(signal.times)) and short > _EARLY_PART * (ends - begins):
-            text = f"{_title(signal)}: ends {short / clock.ticks_per_s:.3g} s before the last reading of the recording"
-            found.append(Check("ended-early", text, (row,)))
-    return found
+        checks.append(Check("negative", text, (row,)))
+    return checks
 
 
 def mirrored(recording: Recording) -> list[Check]:
     """Counters of one host whose increments are equal; cards of different ids are no mirrors."""
+    known_checks = _known(recording)
+    if known_checks is not None:
+        return [check for check in known_checks if check.kind == "mirrored"]
     signals = recording.signals
     ids = {(d.host, d.name): d.properties.get("uuid") or d.properties.get("pci", "") for d in recording.devices}
-    originals: dict[tuple[str, str, int], list[tuple[int, npt.NDArray[np.float64], float]]] = defaultdict(list)
-    found = []
+    alike: dict[tuple[str, str, int], list[int]] = defaultdict(list)
     for row, signal in enumerate(signals):
-        if signal.kind != "counter" or len(signal) < _FEW:
-            continue
-        steps = np.diff(signal.values).astype(np.float64) * float(signal.scale)
-        known, whole = originals[signal.host, signal.unit, len(signal)], float(steps.sum())
-        near = ((at, other) for at, other, sum_ in known if not abs(sum_ - whole) > _CLOSE * abs(sum_))  # mostly none
-        first = next((at for at, other in near if _same(other, steps)), None)
-        if first is None:
-            known.append((row, steps, whole))
-            continue
+        if signal.kind == "counter" and len(signal) >= _MIN_READINGS_FOR_MIRRORS:
+            alike[signal.host, signal.unit, len(signal)].append(row)
+    pairs = []
+    for rows in alike.values():
+        steps = [np.diff(signals[row].values).astype(np.float64) * float(signals[row].scale) for row in rows]
+        pairs += [(rows[at], row) for row, at in zip(rows, repeated(steps), strict=True) if at is not None]
+    checks = []
+    for first, row in sorted(pairs, key=lambda pair: pair[1]):
+        signal = signals[row]
         cards = {ids.get((one.host, one.device), "") for one in (signals[first], signal)}
         if len(cards) == 2 and "" not in cards:
             continue
         text = f"{_title(signal)}: mirrors {signals[first].name} (equal increments); count only one of them"
-        found.append(Check("mirrored", text, (first, row)))
-    return found
-
-
-def _same(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> bool:
-    """Equal increments (whose sums are close) but for the rounding of floats, and for those that one sensor got a
-    reading later.
-
-    Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
-    """
-    moved = (a != 0) | (b != 0)
-    if not moved.any():
-        return False
-    equal = np.abs(a - b) <= _ROUNDING * np.maximum(np.abs(a), np.abs(b))
-    apart = np.diff(np.sort(np.append(a, 0.0)))
-    noise = _ROUNDING * float(np.abs(a).max())
-    telling = np.minimum(a, b) > _MULTIPLES * float(apart[apart > noise].min(initial=np.inf))
-    if telling.sum() < _MANY:
-        return bool(equal[moved].all())
-    return bool(equal[telling].mean() >= _MOSTLY)
+        checks.append(Check("mirrored", text, (first, row)))
+    return checks
 
 
 def _nested(recording: Recording) -> list[Check]:
     """Devices of one host of which one contains the other."""
     kinds = {(device.host, device.name): device.kind for device in recording.devices}
-    found = []
+    checks = []
     metered: dict[str, dict[str, int]] = defaultdict(dict)  # host → device → its first signal
     for row, signal in enumerate(recording.signals):
         if signal.device and signal.unit in ("J", "W") and len(signal):
             metered[signal.host].setdefault(signal.device, row)
     for host, devices in metered.items():
-        for outer, inner in permutations(devices, 2):
-            if contains(kinds.get((host, outer), ""), kinds.get((host, inner), "")):
-                text = f"{outer} on {host}: contains {inner}; never add the two"
-                found.append(Check("nested", text, (devices[outer], devices[inner]), warns=False))
-    return found
+        by_kind: dict[str, list[str]] = defaultdict(list)
+        for device in devices:
+            by_kind[kinds.get((host, device), "")].append(device)
+        for of_outer, of_inner in permutations(by_kind, 2):
+            if contains(of_outer, of_inner):
+                for outer, inner in product(by_kind[of_outer], by_kind[of_inner]):
+                    text = f"{outer} on {host}: contains {inner}; never add the two"
+                    checks.append(Check("nested", text, (devices[outer], devices[inner]), warns=False))
+    return checks
 
 
 def _power_ratios(recording: Recording) -> list[Check]:
@@ -143,7 +174,7 @@ def _power_ratios(recording: Recording) -> list[Check]:
     for row, signal in enumerate(recording.signals):
         if signal.device and len(signal) >= 2 and (signal.kind, signal.unit) in (("counter", "J"), ("gauge", "W")):
             by_device[signal.host, signal.device][signal.kind].append(row)
-    found = []
+    checks = []
     for (host, device), kinds in by_device.items():
         for counter in kinds["counter"]:
             for gauge in kinds["gauge"]:
@@ -152,8 +183,10 @@ def _power_ratios(recording: Recording) -> list[Check]:
                 ratio = _ratio(counted, integrated)
                 if ratio is not None:
                     text = f"{device} on {host}: integrated power is {ratio:.4f} of the counter"
-                    found.append(Check("power-ratio", text, rows, ratio, warns=abs(ratio - 1) > _DISAGREE))
-    return found
+                    checks.append(
+                        Check("power-ratio", text, rows, ratio, warns=abs(ratio - 1) > _MAX_POWER_RATIO_ERROR)
+                    )
+    return checks
 
 
 def _ratio(counted: Energy, integrated: Energy) -> float | None:

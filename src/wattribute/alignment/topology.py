@@ -1,4 +1,4 @@
-"""Which locations use which device, each answer with its reason.
+"""Topology: which locations use which device, each link with its reason.
 
 The user's word comes first (``overrides.py``), then what the source of the recording says (``Recording.topology``),
 then what can be inferred: an accelerator context stands below a device node with UUID and PCI address, knows the
@@ -14,53 +14,56 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..model import Device, Link, Recording, Signal
-from .overrides import Override
+from .overrides import TopologyOverride
 
 _BOARD_OF_TWO = re.compile(r"MI250", re.IGNORECASE)
+# "CUDA[0:7]" and "HIP[1:0]" of Score-P, "GPU [0:1]" of APEX: the device's number comes first
+_STREAM_DEVICE = re.compile(r"\b(?:CUDA|HIP|GPU|device|accel)\s*(?:\[\s*|#|\s|_)?(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Die:
     """An accelerator as the trace knows it: a device node with the contexts on it."""
 
-    index: int  # the number a metric would call it by
+    index: int | None  # the number a metric would call it by; None where no name says
     node: int
     contexts: tuple[int, ...]
     reason: str
     uuid: str = ""
     two_per_board: bool = False
+    streams: tuple[int, ...] = ()  # those that belong to their process, without a context
 
 
 class Topology:
     """The users of every device of a recording."""
 
-    def __init__(self, recording: Recording, overrides: Sequence[Override] = ()) -> None:
+    def __init__(self, recording: Recording, overrides: Sequence[TopologyOverride] = ()) -> None:
         self.recording, self.overrides = recording, tuple(overrides)
 
-    def said(self, device: Device, signal: Signal | None = None) -> tuple[Link, ...]:
-        """What the user says of a device, else what the source of the recording does."""
+    def declared_links(self, device: Device, signal: Signal | None = None) -> tuple[Link, ...]:
+        """Links that the user gave for a device, else those of the recording's source."""
         for override in self.overrides:
-            found = override.locations(self.recording, device, signal)
-            if found is not None:
-                return (Link(device.host, device.name, tuple(sorted(found)), override.reason),)
+            locations = override.locations(self.recording, device, signal)
+            if locations is not None:
+                return (Link(device.host, device.name, tuple(sorted(locations)), override.reason),)
         of = (device.host, device.name)
         return tuple(link for link in self.recording.topology if (link.host, link.device) == of)
 
     def links(self, device: Device, signal: Signal | None = None) -> tuple[Link, ...]:
-        """Who uses a device: what was said, and for the kinds of location of which nothing was, what we infer."""
-        said = self.said(device, signal)
-        kinds = {self.recording.locations.kind[row] for link in said for row in link.locations}
-        if any(link.reason == override.reason for link in said for override in self.overrides):
-            return said  # the user's word is final
+        """Links of a device: the declared ones, and inferred ones for kinds of location without a declaration."""
+        declared = self.declared_links(device, signal)
+        kinds = {self.recording.locations.kind[row] for link in declared for row in link.locations}
+        if any(link.reason == override.reason for link in declared for override in self.overrides):
+            return declared  # the user's word is final
         inferred = [
             link
             for kind, link in (("gpu", self._streams(device)), ("cpu", self._threads(device)))
             if link is not None and kind not in kinds
         ]
-        return (*said, *inferred)
+        return (*declared, *inferred)
 
     def all_links(self) -> tuple[Link, ...]:
-        """Every device's links, for people."""
+        """All links of every device, for display."""
         return tuple(link for device in self.recording.devices for link in self.links(device))
 
     @cached_property
@@ -72,7 +75,7 @@ class Topology:
         return rows
 
     def _on(self, host: str, kind: str) -> list[int]:
-        """The locations of a kind on a host; a device that names no host is taken to be everybody's."""
+        """The locations of a kind on a host; a device without a host belongs to all hosts."""
         if host:
             return self._by_host.get((host, kind), [])
         return sorted(row for (_, k), rows in self._by_host.items() if k == kind for row in rows)
@@ -83,17 +86,17 @@ class Topology:
             return self._link(device, rows, f"all streams of {device.host or 'the recording'}") if rows else None
         dies = self._dies_of(device)
         rows = [row for die in dies for context in die.contexts for row in self._by_context.get(context, ())]
+        rows += [row for die in dies for row in die.streams]
         return self._link(device, rows, "; ".join(die.reason for die in dies)) if rows else None
 
     def _threads(self, device: Device) -> Link | None:
         where = device.host or "the recording"
         everyone = self._on(device.host, "cpu")
         if device.kind == "gpu":
-            owners = {
-                int(self.recording.processes.creator[context])
-                for die in self._dies_of(device)
-                for context in die.contexts
-            } - {-1}
+            dies = self._dies_of(device)
+            owners = {int(self.recording.processes.creator[context]) for die in dies for context in die.contexts}
+            owners |= {int(self.recording.locations.process[row]) for die in dies for row in die.streams}
+            owners -= {-1}
             rows = [row for row in everyone if int(self.recording.locations.process[row]) in owners]
             if rows:
                 names = ", ".join(self.recording.processes.name[owner] for owner in sorted(owners))
@@ -128,11 +131,14 @@ class Topology:
         index = device_index(device)
         if index is None:
             return dies if self._gpus[device.host] == 1 else []
+        if self._gpus[device.host] == 1 and any(die.index is None for die in dies):
+            return dies  # the streams do not say which GPU, and there is only one
+        numbered = [(die, die.index) for die in dies if die.index is not None]
         if device.name.startswith("accel") and any(die.two_per_board for die in dies):
-            return [die for die in dies if die.index // 2 == index]
+            return [die for die, number in numbered if number // 2 == index]
         if any(die.two_per_board for die in dies) or device.host in self._odd_ones_dead:
-            return [die for die in dies if die.index - die.index % 2 == index]
-        return [die for die in dies if die.index == index]
+            return [die for die, number in numbered if number - number % 2 == index]
+        return [die for die, number in numbered if number == index]
 
     @cached_property
     def _gpus(self) -> Counter[str]:
@@ -146,7 +152,7 @@ class Topology:
         for signal in self.recording.signals:
             index = _number(signal.device) if signal.device.startswith("GPU") else None
             if index is not None and signal.kind == "counter" and signal.unit == "J":
-                moved = bool((signal.values != signal.values[:1]).any())
+                moved = signal.moves
                 moves[signal.host][index] = moves[signal.host].get(index, False) or moved
         odd = {host: [moved for index, moved in some.items() if index % 2] for host, some in moves.items()}
         return {host for host, some in moves.items() if odd[host] and not any(odd[host]) and any(some.values())}
@@ -162,7 +168,31 @@ class Topology:
         by_host: dict[str, list[int]] = defaultdict(list)
         for node, rows in contexts.items():
             by_host[self.recording.host(rows[0])].append(node)
-        return {host: self._numbered(nodes, contexts) for host, nodes in by_host.items()}
+        dies = {host: self._numbered(nodes, contexts) for host, nodes in by_host.items()}
+        for host, more in self._without_context().items():
+            dies[host] = dies.get(host, []) + more
+        return dies
+
+    def _without_context(self) -> dict[str, list[Die]]:
+        """host → accelerators of streams that stand in their process, as lo2s and Score-P before 8 write them."""
+        streams: dict[str, dict[int | None, list[int]]] = defaultdict(lambda: defaultdict(list))
+        locations, processes = self.recording.locations, self.recording.processes
+        for row, (kind, process) in enumerate(zip(locations.kind, locations.process.tolist(), strict=True)):
+            if kind == "gpu" and (process < 0 or processes.kind[process] != "accelerator"):
+                number = stream_device(locations.name[row])
+                streams[self.recording.location_host(row)][number].append(row)
+        return {
+            host: [Die(number, -1, (), self._stream_reason(number, rows), streams=tuple(rows)) for number, rows in some]
+            for host, some in ((host, numbers.items()) for host, numbers in streams.items())
+        }
+
+    def _stream_reason(self, number: int | None, rows: Sequence[int]) -> str:
+        name = self.recording.locations.name[rows[0]]
+        if number is None:
+            return f"the only GPU metered; stream {name!r} does not say which it uses"
+        owners = {self.recording.owner(row) for row in rows}
+        seen = f"; {len(owners)} processes call it so, each may count the GPUs it sees" if len(owners) > 1 else ""
+        return f"stream {name!r} says device {number}{seen}"
 
     def _numbered(self, nodes: list[int], contexts: dict[int, list[int]]) -> list[Die]:
         """Dies of one host. A node's name is its number unless PCI order contradicts it or names repeat."""
@@ -189,20 +219,28 @@ class Topology:
             kind = self.recording.nodes.kind[node]
             reason = f"{kind} {name[i]} ({how}{'; one counter for two dies' if two else ''})"
             dies.append(Die(number or 0, node, tuple(contexts[node]), reason, properties.get("UUID", ""), two))
-        return sorted(dies, key=lambda die: die.index)
+        return sorted(dies, key=lambda die: die.index or 0)
 
     def _by_context_name(self, nodes: list[int], contexts: dict[int, list[int]]) -> list[Die]:
-        """Older traces have no device nodes: the number in a context's or stream's name has to do."""
+        """Find accelerators by the number in a stream's or context's name: older traces have no device nodes."""
         by_number: dict[int, list[int]] = defaultdict(list)
-        for node in nodes:
-            for context in contexts[node]:
-                number = _number(self.recording.processes.name[context])
-                by_number[0 if number is None else number].append(context)
-        names = self.recording.processes.name
-        return [
-            Die(number, -1, tuple(rows), f"context {names[rows[0]]!r} says device {number}")
-            for number, rows in sorted(by_number.items())
-        ]
+        reasons: dict[int, str] = {}
+        for context in (context for node in nodes for context in contexts[node]):
+            name = self.recording.processes.name[context]
+            streams = [self.recording.locations.name[row] for row in self._by_context.get(context, ())]
+            numbers = {stream_device(stream) for stream in streams}
+            number, reason = _number(name), f"context {name!r}"
+            if len(numbers) == 1 and None not in numbers:
+                number, reason = numbers.pop(), f"stream {streams[0]!r}"
+            by_number[number or 0].append(context)
+            reasons.setdefault(number or 0, f"{reason} says device {number or 0}")
+        return [Die(number, -1, tuple(rows), reasons[number]) for number, rows in sorted(by_number.items())]
+
+
+def stream_device(name: str) -> int | None:
+    """The number of the device in a stream's name, as the process counts its devices."""
+    match = _STREAM_DEVICE.search(name)
+    return int(match[1]) if match else None
 
 
 def device_index(device: Device) -> int | None:
@@ -211,8 +249,8 @@ def device_index(device: Device) -> int | None:
 
 
 def _number(text: str) -> int | None:
-    found = re.search(r"(\d+)\s*$", text)
-    return int(found[1]) if found else None
+    match = re.search(r"(\d+)\s*$", text)
+    return int(match[1]) if match else None
 
 
 def _pci(properties: object) -> tuple[int, ...]:

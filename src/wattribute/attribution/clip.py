@@ -1,4 +1,4 @@
-"""A part of the time: spans cut to [begin, end), those outside left out: what ``--from`` and ``--to`` mean."""
+"""Clipping to a part of the time (``--from``, ``--to``): spans cut to [begin, end), those outside left out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..model import Curve, Fold, Intervals, Keys, Problem, Recording, SpanRows, Spans, SpanSource
-from ..model.spans import cut, rows_of
+from ..model import Curve, Fold, Intervals, Keys, Launches, Problem, Recording, SpanRows, Spans, SpanSource
+from ..model.spans import cut, launches_of, rows_of
 
 
 @dataclass(frozen=True)
-class Clipped:
+class SpanWindow:
     """A span source seen through a window of time."""
 
     inner: SpanSource
@@ -54,6 +54,9 @@ class Clipped:
     ) -> None:
         rows_of(cut(self.spans(location), most), curves, keys, take)
 
+    def launches(self) -> Launches | None:
+        return launches_of(self.inner)
+
     def problems(self) -> Sequence[Problem]:
         return self.inner.problems()
 
@@ -63,5 +66,5 @@ def clipped(recording: Recording, begin: int | None, end: int | None) -> Recordi
     if begin is None and end is None:
         return recording
     lowest, highest = np.iinfo(np.int64).min // 4, np.iinfo(np.int64).max // 4
-    source = Clipped(recording.spans, lowest if begin is None else begin, highest if end is None else end)
+    source = SpanWindow(recording.spans, lowest if begin is None else begin, highest if end is None else end)
     return replace(recording, spans=source)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model import Keys, Recording, SpanRows
-from ..model.spans import BOUNDS
-from . import labels, statistics
-from .join import DeviceCurves, Map, Plan, curves, masks
+from . import key_columns, ranges, statistics
+from .join import DeviceCurves, Map, Plan, curves, folded_users, masks
 from .shares import alone
 from .stream import parquet
 
@@ -44,52 +43,58 @@ Take = Callable[["pl.DataFrame"], None]
 
 def each_row(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]], take: Take) -> None:
     """All span rows, a piece of a location after the other; ordered by group, device and location."""
-    names = (labels.location_labels(recording), labels.process_labels(recording))
+    names = (key_columns.location_labels(recording), key_columns.process_labels(recording))
     for group in groups:
-        found = curves(recording, plan, group)
+        by_row = curves(recording, plan, group)
         for row in group:
-            for location in plan.sources[row].users:
-                _rows(recording, plan, found[row], location, names, take)
+            for location in folded_users(plan.sources[row], by_row[row]):
+                _rows(recording, plan, by_row[row], location, names, take)
 
 
 def write_rows(
     recording: Recording,
     plan: Plan,
-    found: Mapping[int, DeviceCurves],
+    by_row: Mapping[int, DeviceCurves],
     locations: Sequence[int],
     folder: SpanFolder,
     each: Map[Any, Any] = map,
 ) -> None:
     """The span rows of some locations of a group, a file per device and location."""
     chosen = set(locations)
-    pairs = [(row, location) for row in found for location in plan.sources[row].users if location in chosen]
+    pairs = [
+        (row, location)
+        for row in by_row
+        for location in folded_users(plan.sources[row], by_row[row])
+        if location in chosen
+    ]
 
     def write(pair: tuple[int, int]) -> None:
         row, location = pair
         with parquet(folder.part(row, location)) as take:
-            _rows(recording, plan, found[row], location, (folder.locations, folder.processes), take)
+            _rows(recording, plan, by_row[row], location, (folder.locations, folder.processes), take)
 
     list(each(write, pairs))
 
 
-def _rows(recording: Recording, plan: Plan, found: DeviceCurves, location: int, names: Any, take: Take) -> None:
+def _rows(recording: Recording, plan: Plan, device: DeviceCurves, location: int, names: Any, take: Take) -> None:
     """The span rows of one location and device; ``take`` gets a table per piece, at least one."""
-    mask = masks(recording, found.source.of)(location)
+    mask = masks(recording, device.source.of)(location)
     keys = Keys(np.where(mask, 0, -1).astype(np.int32), 1)
-    both = [found.split.curves[location], alone(found.energy, [location], False).curves[location]]
+    both = [device.split.curves[location], alone(device.energy, [location], False).curves[location]]
+    both += [one.curves[location] for one in device.static]
     recording.spans.rows(
-        location, both, keys, CHUNK, lambda spans: take(_table(recording, plan, found, location, spans, names))
+        location, both, keys, CHUNK, lambda spans: take(_table(recording, plan, device, location, spans, names))
     )
 
 
 def _table(
-    recording: Recording, plan: Plan, found: DeviceCurves, location: int, spans: SpanRows, names: Any
+    recording: Recording, plan: Plan, device: DeviceCurves, location: int, spans: SpanRows, names: Any
 ) -> pl.DataFrame:
     import polars as pl
 
-    source, clock = found.source, recording.clock
+    source, clock = device.source, recording.clock
     owner = recording.owner(location)
-    unit = "j" if found.energy.unit == "J" else "value"
+    unit = "j" if device.energy.unit == "J" else "value"
     constants = {
         "run": str(recording.metadata.get("name", "")),
         "host": source.device.host,
@@ -107,22 +112,51 @@ def _table(
         f"self_{unit}": spans.self_value[0],
         f"total_{unit}": spans.total_value[0],
     }
-    for name in BOUNDS:
-        bounds = getattr(spans, name)
-        bound = np.full(len(spans), np.nan) if bounds is None else bounds[0]
-        columns[f"{name}_{unit}"] = pl.Series(bound, dtype=pl.Float64, nan_to_null=True)
+    for name, bound in _ranges(plan, device, location, spans).items():
+        finite = np.where(np.isfinite(bound), bound, np.nan)
+        columns[f"{name}_{unit}"] = pl.Series(finite, dtype=pl.Float64, nan_to_null=True)
+    if plan.has_floors:
+        own = spans.self_value[0]
+        ends = ranges.static_ends(spans.self_value[2:])
+        static, low, high = (np.full(len(own), np.nan) if end is np.nan else end for end in ends)
+        named = {"static": static, "static_low": low, "static_high": high, "dynamic": own - static}
+        columns |= {f"{name}_{unit}": pl.Series(column, nan_to_null=True) for name, column in named.items()}
     columns |= {
         "self_ns": clock.ns(spans.self_ticks),
         "total_ns": clock.ns(spans.end - spans.start),
         "covered_ns": clock.ns(spans.total_covered[0]),
     }
-    columns |= _rates(plan, found, spans, clock.ticks_per_s, unit)
+    columns |= _rates(plan, device, spans, clock.ticks_per_s, unit)
     table = pl.DataFrame(columns)
     fixed = [pl.lit(value, dtype=pl.String).alias(name) for name, value in constants.items()]
-    return table.select(*fixed, pl.all(), pl.lit(found.energy.unit).alias("unit"))
+    return table.select(*fixed, pl.all(), pl.lit(device.energy.unit).alias("unit"))
 
 
-def _rates(plan: Plan, found: DeviceCurves, spans: SpanRows, ticks_per_s: int, unit: str) -> Any:
+def _ranges(plan: Plan, device: DeviceCurves, location: int, spans: SpanRows) -> dict[str, Any]:
+    """Columns named as RANGES: of a gauge from each span's time; its self has one where it called nothing."""
+    ends: dict[str, ranges.Range] = {}
+    unknown = ranges.Range(*np.full((4, len(spans)), np.nan))
+    for which in ("self", "total"):
+        value = getattr(spans, f"{which}_value")[0]
+        low, high = getattr(spans, f"{which}_low"), getattr(spans, f"{which}_high")
+        if device.seen is not None:
+            clock = None if device.clock is None else device.clock.curves[location]
+            share = ranges.share_of(clock, device.seen)
+            pieces = (spans.start, spans.end, np.arange(len(spans)))
+            ends[which] = ranges.of_pieces(
+                pieces, len(spans), device.seen, share, value, device.covered, device.ticks_per_s
+            )
+        elif low is not None and high is not None:
+            ends[which] = device.with_gain(low[0], high[0], value)
+        else:
+            ends[which] = unknown
+    if device.seen is not None:
+        leaf = spans.self_ticks == spans.end - spans.start
+        ends["self"] = ranges.Range(*(np.where(leaf, column, np.nan) for column in ends["total"]))
+    return {name: column[0] for name, column in ranges.columns({key: [one] for key, one in ends.items()}).items()}
+
+
+def _rates(plan: Plan, device: DeviceCurves, spans: SpanRows, ticks_per_s: int, unit: str) -> Any:
     """Power over the covered self time and, if asked for, statistics of the readings inside each span."""
     import polars as pl
 
@@ -132,8 +166,10 @@ def _rates(plan: Plan, found: DeviceCurves, spans: SpanRows, ticks_per_s: int, u
 
     own, whole = spans.self_covered[0], spans.total_covered[0]
     columns = {"power_w" if unit == "j" else "self_rate": over(spans.self_value[0], own)}
-    if plan.options.statistics:
-        low, high, count = statistics.of_spans(found.energy, spans.start, spans.end)
+    if plan.question.statistics:
+        low, high, count = statistics.of_spans(
+            device.energy, spans.start, spans.end, ticks_per_s, plan.question.integrate
+        )
         columns |= {
             "total_rate": over(spans.total_value[0], whole),
             "mean": over(spans.total_value[1], whole),

@@ -1,28 +1,36 @@
-"""Which signal speaks for which device, and who its users are: the questions before any arithmetic."""
+"""Selection of the signal and the users of each device, before any arithmetic."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from ..alignment.response import lines
 from ..alignment.topology import Topology, users
 from ..errors import NoDataError, OptionError
-from ..model import Device, Link, Problem, Recording, Signal
-from .options import Options
+from ..model import Device, Link, Problem, Question, Recording, Signal
+from ..model.ledger import Entry
+from ..sensors import Line, known_lines
+from . import time_sources
+from .bill import Division
+from .ledger import DID_NOT_MOVE, MeteredDevice, account, fault_of
 
-_FAMILIES = 12
-_AUXILIARY = ("hwmon", "other", "core", "igpu")  # meters that repeat what a better one says, or a part of it
+_MAX_LISTED_FAMILIES = 12  # families of metric names in an error message
+IDLE_THREAD = "<idle>"  # what lo2s calls the kernel's thread 0 of each cpu
 
 
 @dataclass(frozen=True)
-class Source:
-    """One device seen through one signal, with the users who count."""
+class DeviceView:
+    """One device seen through one signal, with the users who count.
+
+    The rest of a node has the node's signal and, in ``parts``, the signals of what is metered inside it.
+    """
 
     device: Device
     signal: Signal
@@ -30,43 +38,61 @@ class Source:
     of: str
     users: tuple[int, ...] = ()
     reason: str = ""
+    entry: Entry = Entry()
+    parts: tuple[Signal, ...] = ()
+    parts_metered: bool = True  # a rest: while all parts were metered, or while one was not
+    line: Line | None = None  # how the sensor measures
+    part_lines: tuple[Line | None, ...] = ()
+    division: Division = Division()  # floor, and what other processes used
 
 
 def is_energy(signal: Signal) -> bool:
     return (signal.kind == "gauge" and signal.unit == "W") or (signal.kind != "gauge" and signal.unit == "J")
 
 
-def chosen(recording: Recording, options: Options) -> tuple[list[tuple[int, Device]], list[Problem]]:
+def in_seconds(recording: Recording, question: Question) -> bool:
+    """Whether rows are seconds: the question says so, or no energy was metered and it leaves that open."""
+    if question.quantity is not None or question.metric is not None:
+        return question.quantity == "time"
+    metered = any(signal.device and is_energy(signal) and len(signal) for signal in recording.signals)
+    return not metered and bool(recording.spans.locations())
+
+
+def chosen(
+    recording: Recording, question: Question, known: Mapping[int, Line | None]
+) -> tuple[list[tuple[int, Device]], list[Problem]]:
     """The rows of the signals to attribute with their devices, and what was left out."""
     devices = {(device.host, device.name): device for device in recording.devices}
-    if options.metric is None:
-        return _by_device(recording, devices)
-    rows = [i for i, s in enumerate(recording.signals) if re.search(options.metric, s.name, re.IGNORECASE)]
+    if question.metric is None:
+        return _by_device(recording, devices, known)
+    rows = [i for i, s in enumerate(recording.signals) if re.search(question.metric, s.name, re.IGNORECASE)]
     if not rows:
-        raise _unknown_metric(options.metric, [signal.name for signal in recording.signals])
-    found = _told_apart(recording, [(row, _device(recording, recording.signals[row], devices)) for row in rows])
-    filled = [(row, device) for row, device in found if len(recording.signals[row])]
+        raise _unknown_metric(question.metric, [signal.name for signal in recording.signals])
+    candidates = _with_unique_devices(
+        recording, [(row, _device(recording, recording.signals[row], devices)) for row in rows]
+    )
+    filled = [(row, device) for row, device in candidates if len(recording.signals[row])]
     if not filled:
-        raise NoDataError(f"the metric {options.metric!r} has no readings in this recording")
-    if "signal" not in options.by:
-        _check_single(recording, filled, options.metric)
+        raise NoDataError(f"the metric {question.metric!r} has no readings in this recording")
+    if "signal" not in question.keys:
+        _check_single(recording, filled, question.metric)
     return filled, []
 
 
 def _unknown_metric(pattern: str, names: Sequence[str]) -> OptionError:
-    """Suggests the parts of names that look alike; else lists the families of names, numbers left out."""
+    """Suggest the parts of names that look alike; else list the families of names, numbers left out."""
     parts = {part for name in names for part in (name, *re.split(r"[:\s/.]+", name)) if part}
     close = difflib.get_close_matches(pattern, sorted(parts), n=3, cutoff=0.6)
     families = list(dict.fromkeys(re.sub(r"\d+(?=\D*$)", "N", name) for name in names))
-    more = ", …" if len(families) > _FAMILIES else ""
-    known = f"known: {', '.join(families[:_FAMILIES])}{more}" if families else "the recording has no metrics"
+    more = ", …" if len(families) > _MAX_LISTED_FAMILIES else ""
+    known = f"known: {', '.join(families[:_MAX_LISTED_FAMILIES])}{more}" if families else "the recording has no metrics"
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else known
     return OptionError(f"no metric matches {pattern!r}; {hint}")
 
 
-def _check_single(recording: Recording, found: Sequence[tuple[int, Device]], metric: str) -> None:
+def _check_single(recording: Recording, candidates: Sequence[tuple[int, Device]], metric: str) -> None:
     per_device: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for row, device in found:
+    for row, device in candidates:
         per_device[device.host, device.name].append(recording.signals[row].name)
     for (_, name), names in per_device.items():
         if len(names) > 1:
@@ -74,7 +100,7 @@ def _check_single(recording: Recording, found: Sequence[tuple[int, Device]], met
             raise OptionError(
                 f"metric {metric!r} fits {len(names)} signals of {name} ({listed}); narrow it, or use --by signal"
             )
-    units = sorted({_unit(recording.signals[row]) for row, _ in found})
+    units = sorted({_unit(recording.signals[row]) for row, _ in candidates})
     if len(units) > 1:
         raise OptionError(f"metric {metric!r} fits signals in {', '.join(units)}; narrow it, or use --by signal")
 
@@ -84,7 +110,7 @@ def _unit(signal: Signal) -> str:
 
 
 def _device(recording: Recording, signal: Signal, devices: dict[tuple[str, str], Device]) -> Device:
-    """The device of a signal; one that a location recorded about itself is a device of its own."""
+    """The device of a signal; a signal that a location recorded about itself is a separate device."""
     if signal.device:
         return devices.get((signal.host, signal.device)) or Device(signal.device, "other", signal.host)
     name = signal.name
@@ -95,14 +121,14 @@ def _device(recording: Recording, signal: Signal, devices: dict[tuple[str, str],
     return Device(name, "self" if name != signal.name else "other", signal.host)
 
 
-def _told_apart(recording: Recording, found: Sequence[tuple[int, Device]]) -> list[tuple[int, Device]]:
-    """Locations of one name (threads of a pool) are devices of their own: they get their ids as well."""
+def _with_unique_devices(recording: Recording, candidates: Sequence[tuple[int, Device]]) -> list[tuple[int, Device]]:
+    """Add the location's id to devices whose name repeats, such as the threads of a pool."""
     places: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for row, device in found:
+    for row, device in candidates:
         if device.kind == "self":
             places[device.host, device.name].add(recording.signals[row].location)
     apart = []
-    for row, device in found:
+    for row, device in candidates:
         if len(places[device.host, device.name]) > 1:
             device = replace(device, name=f"{device.name} #{recording.locations.id[recording.signals[row].location]}")
         apart.append((row, device))
@@ -110,9 +136,9 @@ def _told_apart(recording: Recording, found: Sequence[tuple[int, Device]]) -> li
 
 
 def _by_device(
-    recording: Recording, devices: dict[tuple[str, str], Device]
+    recording: Recording, devices: dict[tuple[str, str], Device], known: Mapping[int, Line | None]
 ) -> tuple[list[tuple[int, Device]], list[Problem]]:
-    """One energy source per device: a counter, else integrated power; what a meter said before what a model did."""
+    """One energy source per device: a counter, else integrated power; a measured one before an estimate."""
     candidates: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row, signal in enumerate(recording.signals):
         if signal.device and is_energy(signal) and len(signal):
@@ -124,32 +150,45 @@ def _by_device(
             f"no energy or power metric with readings here (metrics: {names}); "
             f"{others if recording.signals else ''}join a power log with --signals FILE"
         )
-    kind = {key: devices[key].kind if key in devices else "other" for key in candidates}
-    served = {key[0] for key in candidates if kind[key] not in _AUXILIARY}
-    left_out: dict[str, list[str]] = defaultdict(list)
-    found = []
-    for key, rows in candidates.items():
-        if kind[key] in _AUXILIARY and key[0] in served:
-            left_out[key[0]].append(key[1])
-            continue
-        best = min(rows, key=lambda row: _rank(recording.signals[row]))
-        found.append((best, devices.get(key) or Device(key[1], "other", key[0])))
-    told = [
-        Problem("left-out", f"{_listed(names)} on {host}: left out, as they may repeat other meters of it")
-        for host, names in left_out.items()
-    ]
-    return sorted(found, key=lambda item: _order(item[1])), told
+    best = {key: min(rows, key=lambda row: _rank(recording, row, known.get(row))) for key, rows in candidates.items()}
+    pairs = [(row, devices.get(key) or Device(key[1], "other", key[0])) for key, row in best.items()]
+    problems = [problem for key, rows in candidates.items() for problem in _replaced(recording, rows, best[key])]
+    problems += [problem for key, row in best.items() for problem in _fastest(recording, candidates[key], row, known)]
+    return sorted(pairs, key=lambda item: _order(item[1])), problems
 
 
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(sorted(names)[:most]) + more
+def _replaced(recording: Recording, rows: Sequence[int], best: int) -> list[Problem]:
+    """Report which signal replaces a counter that cannot count."""
+    problems = []
+    for row in rows:
+        signal, fault = recording.signals[row], fault_of(recording.signals[row], recording.clock)
+        if row != best and fault:
+            instead = f"{recording.signals[best].name} is used instead"
+            problems.append(Problem("replaced", f"{signal.name} of {signal.device} {fault}: {instead}"))
+    return problems
 
 
-def _rank(signal: Signal) -> tuple[bool, bool, bool]:
-    """Sorts the sources of one device, best first."""
-    dead = signal.kind == "counter" and not bool((signal.values != signal.values[:1]).any())
-    return dead, signal.estimated, signal.kind == "gauge"
+def _fastest(recording: Recording, rows: Sequence[int], best: int, known: Mapping[int, Line | None]) -> list[Problem]:
+    """Report that one gauge of several was taken, if they differ."""
+    signal, line = recording.signals[best], known.get(best)
+    others = [recording.signals[row].name for row in rows if recording.signals[row].kind == "gauge" and row != best]
+    if signal.kind != "gauge" or not others or line is None or line.kind == "unknown":
+        return []
+    window = f"{line.window_s.least * 1e3:g} to {line.window_s.most * 1e3:g} ms"
+    text = f"{signal.device}: {signal.name} is used, the fastest of its power gauges (window {window})"
+    return [Problem("gauge", f"{text}; left out: {', '.join(sorted(others))}")]
+
+
+def _rank(recording: Recording, row: int, line: Line | None) -> tuple[bool, bool, bool, float, float, bool]:
+    """Sort key of the sources of one device, best first: counters before gauges, the fastest gauge before averages."""
+    signal = recording.signals[row]
+    gauge = signal.kind == "gauge"
+    window = (0.0, 0.0)
+    if gauge:
+        unknown = line is None or line.kind == "unknown"
+        window = (np.inf, np.inf) if line is None or unknown else (line.window_s.most, line.window_s.likely)
+    slow = gauge and "instant" not in signal.name
+    return (bool(fault_of(signal, recording.clock)), signal.estimated, gauge, *window, slow)
 
 
 def _order(device: Device) -> tuple[str, str, int, str]:
@@ -157,42 +196,65 @@ def _order(device: Device) -> tuple[str, str, int, str]:
     return device.host, device.kind, int(number[1]) if number else -1, device.name
 
 
-def sources(recording: Recording, options: Options, topology: Topology) -> tuple[list[Source], list[Problem]]:
-    """Every (device, of) with its users; an error only when nobody uses any of them."""
-    rows, told = chosen(recording, options)
-    there = set(recording.spans.locations())
+def sources(recording: Recording, question: Question, topology: Topology) -> tuple[list[DeviceView], list[Problem]]:
+    """Every (device, of) with its users; an error only when no location uses any of them."""
+    there = sorted(recording.spans.locations())
+    if in_seconds(recording, question):
+        notes = [] if question.quantity == "time" else [time_sources.not_metered(recording)]
+        clocks = time_sources.clocks(recording, question, there)
+        reason = "every thread and stream has its own time"
+        return [DeviceView(device, clock, -1, of, users, reason) for device, clock, of, users in clocks], notes
+    known = lines(recording, known_lines(question.sensors))
+    rows, notes = chosen(recording, question, known)
+    metered, problems = account(recording, rows, question.integrate, known)
+    notes += problems
     streams = any(recording.locations.kind[row] == "gpu" for row in there)
-    found = []
-    for row, device in rows:
-        signal = recording.signals[row]
+    views = []
+    for one in metered:
+        device, signal, row = one.device, recording.signals[one.row], one.row
+        if not _has_rows(one, metered, question):
+            of = ",".join(_default_of(recording, device, streams, ()))
+            views.append(DeviceView(device, signal, row, of, entry=one.entry, line=known.get(row)))
+            continue
         links = topology.links(device, signal)
-        for words in options.of or (_default_of(recording, device, streams, topology.said(device, signal)),):
+        for words in question.views or (
+            _default_of(recording, device, streams, topology.declared_links(device, signal)),
+        ):
             kinds = [kind for kind, count in (("gpu", {"kernels", "copies"}), ("cpu", {"host"})) if count & {*words}]
-            source = Source(device, signal, row, ",".join(words))
+            parts = tuple(recording.signals[part] for part in one.parts)
+            source = DeviceView(device, signal, row, ",".join(words), (), "", one.entry, parts, one.parts_metered)
+            source = replace(source, line=one.lines[0], part_lines=one.lines[1:])
             if device.kind == "self":
-                found.append(replace(source, users=(signal.location,), reason="recorded by the location itself"))
+                views.append(replace(source, users=(signal.location,), reason="recorded by the location itself"))
                 continue
-            who = users(recording, links, kinds, there)
+            who = users(recording, links, kinds, {*there})
             reasons = [k.reason for k in links if {*k.locations} & {*who}]
-            found.append(replace(source, users=who, reason="; ".join(reasons)))
-    if not any(source.users for source in found):
-        listed = ", ".join(dict.fromkeys(source.device.name for source in found))
-        asked = ", ".join(dict.fromkeys(source.of for source in found))
+            views.append(replace(source, users=who, reason="; ".join(reasons)))
+    if there and not any(source.users for source in views):
+        listed = ", ".join(dict.fromkeys(source.device.name for source in views))
+        asked = ", ".join(dict.fromkeys(source.of for source in views))
         lost = f" ({len(recording.missing)} locations could not be read)" if recording.missing else ""
         raise NoDataError(f"no location uses {listed} (of {asked}){lost}; try another --of, or say who does with --map")
-    return found, told
+    return views, notes
 
 
-def _default_of(recording: Recording, device: Device, streams: bool, said: Sequence[Link]) -> tuple[str, ...]:
-    """GPU counters go to kernels if there are streams at all, unless we were told that only threads use the device."""
-    told = {recording.locations.kind[row] for link in said for row in link.locations}
-    return ("kernels",) if device.kind == "gpu" and streams and told != {"cpu"} else ("host",)
+def _has_rows(one: MeteredDevice, metered: Sequence[MeteredDevice], question: Question) -> bool:
+    """Whether a device gets rows: it counts, rows are by signal, or there is nothing but counters that did not move."""
+    if one.entry.counted or "signal" in question.keys:
+        return True
+    return one.entry.why == DID_NOT_MOVE and not any(other.entry.counted for other in metered)
+
+
+def _default_of(recording: Recording, device: Device, streams: bool, links: Sequence[Link]) -> tuple[str, ...]:
+    """Default view: kernels for a GPU if there are streams, unless only threads are declared to use it; else host."""
+    kinds = {recording.locations.kind[row] for link in links for row in link.locations}
+    return ("kernels",) if device.kind == "gpu" and streams and kinds != {"cpu"} else ("host",)
 
 
 def keep(recording: Recording, of: str, kind: str) -> npt.NDArray[np.bool_]:
-    """Which frames count on a location of this kind."""
+    """Which frames count on a location of this kind; a cpu in the idle thread does nothing."""
     words = set(of.split(","))
     if kind != "gpu":
-        return np.full(len(recording.frames), "host" in words)
+        return np.array([name != IDLE_THREAD and "host" in words for name in recording.frames.name], bool)
     copies = np.array([role == "copy" for role in recording.frames.role], bool)
     return (copies & ("copies" in words)) | (~copies & ("kernels" in words))

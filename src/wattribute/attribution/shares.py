@@ -2,7 +2,7 @@
 
 Between two *knots* (readings, and moments at which a user starts or stops) nothing changes: who is active there, and
 what part of dE each active user gets, is one number per knot interval. Users with the same number at all times share
-one curve: under ``even`` all of them, under ``process`` those of one process, under ``load`` nobody.
+one curve: under ``even`` all of them, under ``process`` those of one process, under ``load`` none.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .._core.kernels import split as core_split
 from ..alignment.energy import Energy
+from ..errors import OutputError
 from ..model import Curve, Intervals
 
 Ints = npt.NDArray[np.int64]
@@ -25,7 +26,7 @@ Load = Callable[[int, Ints], Floats]
 
 @dataclass(frozen=True)
 class Split:
-    """Each user's curve, and what nobody used (None: measured minus what the users get)."""
+    """Each user's curve, and what no user had (None: measured minus what the users get)."""
 
     curves: Mapping[int, Curve]
     idle: float | None
@@ -70,8 +71,8 @@ class Knots:
         """A number per reading interval as one per knot interval; 0 before the first reading and after the last."""
         at = np.searchsorted(self.energy.times, self.times[:-1], side="right") - 1
         padded = np.append(per_reading, 0.0)  # where −1 and the last reading point
-        found: Floats = padded[at]
-        return found
+        per_knot: Floats = padded[at]
+        return per_knot
 
     def curve(self, rises: Floats, share: Floats, bounds: bool) -> Curve:
         """S(t) from its rise per knot interval; bounds from the least and greatest share in each window."""
@@ -103,20 +104,20 @@ def _sorted(runs: Sequence[Ints]) -> Ints:
 
 def _inverse(count: npt.NDArray[Any]) -> Floats:
     """1/n where n is not 0, else 0."""
-    found: Floats = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0)
-    return found
+    inverse: Floats = np.divide(1.0, count, out=np.zeros(len(count)), where=count > 0)
+    return inverse
 
 
 def classes(users: Sequence[int], share: str, process: Callable[[int], int], method: str) -> dict[int, list[int]]:
     """Users that share one curve."""
-    found: dict[int, list[int]] = {}
+    groups: dict[int, list[int]] = {}
     for user in users:
         if share == "process":
             name = process(user)
         else:
             name = user if share == "load" or (share == "full" and method == "window") else 0
-        found.setdefault(name, []).append(user)
-    return found
+        groups.setdefault(name, []).append(user)
+    return groups
 
 
 def split(
@@ -130,9 +131,9 @@ def split(
     load_times: Sequence[Ints] = (),
 ) -> Split:
     """The curves of several users under a share rule."""
-    found = _evenly(energy, busy, bounds) if share == "even" and method == "linear" and not load_times else None
-    if found is not None:
-        return found
+    even_split = _evenly(energy, busy, bounds) if share == "even" and method == "linear" and not load_times else None
+    if even_split is not None:
+        return even_split
     knots = Knots(energy, busy, load_times)
     users = list(busy)
     together = classes(users, share, process, method)
@@ -155,14 +156,17 @@ def split(
 
 
 def _evenly(energy: Energy, busy: Mapping[int, Intervals], bounds: bool) -> Split | None:
-    """The usual case by the core, which holds nothing but the knots; None without it."""
+    """Split evenly in the C core, which holds only the knots; None without it."""
     edges, low, high = energy.windows
     bounded, reach = bounds and energy.bounded, energy.reach_ticks
     device = Curve(energy.times, energy.values, energy.pieces, edges if bounded else None, low, high, reach)
-    found = core_split(device, int(edges[0]) - reach, int(edges[-1]), list(busy.values()))
-    if found is None:
+    try:
+        core_result = core_split(device, int(edges[0]) - reach, int(edges[-1]), list(busy.values()))
+    except OSError as error:
+        raise OutputError(str(error)) from error
+    if core_result is None:
         return None
-    times, values, least, greatest, idle = found
+    times, values, least, greatest, idle = core_result
     limits = (edges, low * least, high * greatest, reach) if bounded else ()
     return Split(dict.fromkeys(busy, Curve(times, values, energy.pieces, *limits)), idle)
 
@@ -183,7 +187,7 @@ def _parts(
     at = knots.times[:-1]
     loads = {name: np.maximum(load(name, at), 0.0) * knots.active([name]) for name in together}
     whole = np.sum(list(loads.values()), axis=0)
-    even = _inverse(anyone)  # nobody reports a load although somebody is active
+    even = _inverse(anyone)  # users are active but none reports a load
     parts = {name: np.divide(mine, whole, out=even.copy(), where=whole > 0) for name, mine in loads.items()}
     return {name: part * knots.active([name]) for name, part in parts.items()}
 

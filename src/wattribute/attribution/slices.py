@@ -13,12 +13,15 @@ import numpy.typing as npt
 from .._core import reference
 from ..alignment.energy import Energy
 from ..errors import OptionError
-from ..model import Clock, Curve, Fold, Keys, Paths
+from ..model import Clock, Curve, Fold, Keys, Paths, Question
 from ..model.spans import BOUNDS
-from .options import Options
 
 Ints = npt.NDArray[np.int64]
-_MOST = 20_000_000  # pieces of a location, five numbers each and as much again while they are summed: a few GB
+COLUMNS = (  # of a fold, one value per row
+    *("calls", "self_ticks", "total_ticks"),
+    *("self_covered", "total_covered", "self_value", "total_value"),
+)
+_MAX_PIECES = 20_000_000  # pieces of a location, five numbers each and as much again while they are summed: a few GB
 
 
 class Edges(NamedTuple):
@@ -39,8 +42,8 @@ class Edges(NamedTuple):
     def begin(self, number: Ints) -> Ints:
         if self.times is not None:
             low = np.concatenate([[np.iinfo(np.int64).min // 4], self.times, [np.iinfo(np.int64).max // 4]])
-            found: Ints = low[number + 1]
-            return found
+            start: Ints = low[number + 1]
+            return start
         assert self.width is not None
         if self.width.denominator == 1:
             return np.asarray(number * self.width.numerator, np.int64)
@@ -48,7 +51,7 @@ class Edges(NamedTuple):
         return whole
 
 
-class Sliced(NamedTuple):
+class TimeSlices(NamedTuple):
     """Per curve: which (slice, row of the keys) each row of the fold is."""
 
     number: list[Ints]
@@ -57,19 +60,19 @@ class Sliced(NamedTuple):
     end: list[Ints]
 
 
-def edges(options: Options, clock: Clock, energy: Energy) -> Edges:
-    if options.bin_s is not None:
-        return Edges(None, options.bin_s * clock.ticks_per_s)
+def edges(question: Question, clock: Clock, energy: Energy) -> Edges:
+    if question.bin_s is not None:
+        return Edges(None, question.bin_s * clock.ticks_per_s)
     return Edges(energy.times, None)
 
 
-def cut(spans: Any, curves: Sequence[Curve], edges: Sequence[Edges], keys: Keys) -> tuple[Fold, Sliced]:
+def cut(spans: Any, curves: Sequence[Curve], edges: Sequence[Edges], keys: Keys) -> tuple[Fold, TimeSlices]:
     """A location folded per slice. Each curve has its own slices, so each fills its own stretch of the fold's rows."""
     row, paths = keys.row, None
     if keys.by_path:
         spans, row, paths = _with_paths(spans, keys)
-    pieces = reference.segments(spans, row)
-    folds = [_cut_one(pieces, curve, edge) for curve, edge in zip(curves, edges, strict=True)]
+    parts = reference.segments(spans, row)
+    folds = [_cut_one(parts, curve, edge) for curve, edge in zip(curves, edges, strict=True)]
     sizes = [len(f["number"]) for f in folds]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     whole = int(offsets[-1])
@@ -77,18 +80,26 @@ def cut(spans: Any, curves: Sequence[Curve], edges: Sequence[Edges], keys: Keys)
     for name, dtype in (("covered", np.int64), ("value", np.float64)):
         for which in ("self", "total"):
             columns[f"{which}_{name}"] = np.zeros((len(curves), whole), dtype)
-    for c, found in enumerate(folds):
+    for c, own_fold in enumerate(folds):
         here = slice(offsets[c], offsets[c + 1])
         for name in ("calls", "self_ticks", "total_ticks"):
-            columns[name][here] = found[name]
+            columns[name][here] = own_fold[name]
         for name in ("self_covered", "total_covered", "self_value", "total_value"):
-            columns[name][c, here] = found[name]
+            columns[name][c, here] = own_fold[name]
     columns |= dict.fromkeys(BOUNDS)
     fold = Fold(**columns, paths=paths)
     named = (
         list(column) for column in zip(*((f["number"], f["row"], f["begin"], f["end"]) for f in folds), strict=True)
     )
-    return fold, Sliced(*named)
+    return fold, TimeSlices(*named)
+
+
+def pieces(spans: Any, keys: Keys) -> dict[str, tuple[Ints, Ints, Ints]]:
+    """A location's pieces of time (start, end, row): ``self`` and ``total``, rows numbered as by a fold."""
+    row = keys.row
+    if keys.by_path:
+        spans, row, _ = _with_paths(spans, keys)
+    return reference.segments(spans, row)
 
 
 def _with_paths(spans: Any, keys: Keys) -> tuple[Any, npt.NDArray[np.int32], Paths]:
@@ -133,8 +144,8 @@ def _split(start: Ints, end: Ints, row: Ints, edge: Edges) -> tuple[Ints, Ints, 
     start, end, row = start[there], end[there], row[there]
     first, last = edge.number(start), edge.number(end - 1)
     many = last - first + 1
-    if edge.times is None and int(many.sum()) > _MOST:
-        raise OptionError(f"so narrow bins cut the spans into {int(many.sum()):,} pieces; choose a wider bin=")
+    if edge.times is None and int(many.sum()) > _MAX_PIECES:
+        raise OptionError(f"bins this narrow cut the spans into {int(many.sum()):,} pieces; choose a wider bin=")
     of = np.repeat(np.arange(len(start)), many)
     number = np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many) + first[of]
     begins = np.maximum(start[of], edge.begin(number))

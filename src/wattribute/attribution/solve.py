@@ -1,9 +1,9 @@
 """Below the sensor's period (method ``solve``, experimental): joules(t) between two changes of a counter.
 
 A straight line between two changes smears spans that are shorter than the time between them. Instead each frame is
-given a power of its own, and so is idleness; a regression of the counter's rises on the time each frame was innermost
+given its own power, and so is idleness; a regression of the counter's rises on the time each frame was innermost
 in, with the counter's lag fitted along, finds them (``powers``). Every rise is then laid out in time as those powers
-say, so no joule is made or lost (``refined``); ``shares`` and the fold go on as ever. What the fold finds along the
+say, so no joule is made or lost (``refined``); ``shares`` and the fold do not change. What the fold finds along the
 ``low`` and the ``high`` curve are 95 % intervals, which are no rigorous bounds.
 
 A regression always answers, so it has to earn the right to: ``_refuse`` names what makes it guess. The limits are those
@@ -21,28 +21,26 @@ import numpy.typing as npt
 
 from .._core import reference
 from ..alignment.energy import Energy
+from ..alignment.occupancy import Occupancy, Pieces
 from ..errors import NoDataError
 from ..model import Intervals
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Pieces = tuple[Ints, Ints, Ints]  # start, end, frame: when a user was innermost in which frame
 
-_LAGS = np.arange(-1.0, 4.0, 0.04)  # of the typical time between two changes: where the lag is looked for
-_LOOKED_AT = 4_000  # rises, evenly spread, that are enough to look for the lag
+_LAG_GRID = np.arange(-1.0, 4.0, 0.04)  # of the typical time between two changes: where the lag is looked for
+_MAX_RISES_FOR_LAG = 4_000  # rises, evenly spread, that are enough to look for the lag
 _SIGMAS = 2.2  # 1.96 for a normal 95 % interval, and some for a variance that is itself estimated
-_SMALL = 0.01  # of the busy time: frames with less share one power
-_MATTERS = 0.05  # of the energy: frames with more have to be told well
-_MOST_FRAMES = 24
-_PER_POWER = 10  # rises needed for each power
-_EXPLAINED = 0.8  # of the rises' variance
-_UNIQUE = 1.3  # how much worse every other lag has to fit
-_WIDEST = 0.25  # half an interval, relative
-_SMEARED = 0.25
-_OVERLAP = 0.05  # of the busy time
+_MIN_ENERGY_SHARE = 0.05  # of the energy: frames with more need a narrow interval
+_MIN_RISES_PER_POWER = 10  # rises needed for each power
+_MIN_EXPLAINED = 0.8  # share of the rises' variance that the fit explains
+_MIN_LAG_CONTRAST = 1.3  # how much worse every other lag has to fit
+_MAX_HALF_INTERVAL = 0.25  # of a power: half of its 95 % interval
+_MAX_NEIGHBOUR_CORRELATION = 0.25  # of neighbouring residuals: above it the counter low-passes, and solve refuses
+_MAX_OVERLAP = 0.05  # share of the busy time in which several users are active
 
 
-class Refined(NamedTuple):
+class SolvedCurves(NamedTuple):
     """A device's joules(t) laid out by fitted powers, and the same with the least and the greatest of them."""
 
     energy: Energy
@@ -61,80 +59,21 @@ class Powers(NamedTuple):
     smeared: float  # how much of a rise belongs half a period earlier or later
 
 
-class Occupancy:
-    """For how long each frame was innermost, and nobody active, before any moment; rare frames share a column."""
-
-    def __init__(self, pieces: Sequence[Pieces]) -> None:
-        start, end, frame = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        there = end > start
-        self.start, self.end, frame = start[there], end[there], frame[there]
-        spent = np.bincount(frame, weights=self.end - self.start)
-        order = np.argsort(-spent, kind="stable")[:_MOST_FRAMES]
-        frequent = order[spent[order] > _SMALL * spent.sum()]
-        column = np.full(len(spent), len(frequent))
-        column[frequent] = np.arange(len(frequent))
-        self.column = column[frame]
-        self.columns = int(self.column.max()) + 1 if len(frame) else 0
-        owns = [self.column == column for column in range(self.columns)]
-        self._each = [_Active(self.start[own], self.end[own]) for own in owns]
-        self._anyone = _Active(self.start, self.end)
-
-    @property
-    def overlap(self) -> float:
-        """The part of the busy time in which several users were active."""
-        once = float(self._anyone.busy[-1]) if len(self.start) else 0.0
-        return 1 - once / float((self.end - self.start).sum()) if once else 0.0
-
-    def before(self, at: Ints) -> Floats:
-        """Ticks before each moment: a column per frame, and idle."""
-        busy = [active.before(at, active.total) for active in self._each]
-        return np.stack([*busy, at - self._anyone.before(at, self._anyone.busy)], axis=1).astype(np.float64)
-
-    def knots(self, power: Floats) -> tuple[Ints, Floats]:
-        """Moments at which the drawn power changes, and the power from each of them on (idle before the first)."""
-        moments = np.concatenate([self.start, self.end])
-        change = np.concatenate([power[self.column], -power[self.column]])
-        order = np.argsort(moments, kind="stable")
-        times, first = np.unique(moments[order], return_index=True)
-        last = np.append(first[1:], len(order)) - 1
-        count = np.cumsum(np.concatenate([np.ones(len(self.start)), -np.ones(len(self.end))])[order])[last]
-        drawn = np.cumsum(change[order])[last]
-        return times, np.where(count > 0, drawn, power[-1])
-
-
-class _Active:
-    """How many pieces are active when: their time together, and the time in which there is any."""
-
-    def __init__(self, start: Ints, end: Ints) -> None:
-        self.times = np.unique(np.concatenate([start, end]))
-        begun, ended = (np.searchsorted(np.sort(column), self.times, side="right") for column in (start, end))
-        self.count = begun - ended
-        lengths = np.diff(self.times, append=self.times[-1:])
-        self.total = np.concatenate([[0], np.cumsum(self.count * lengths)])[:-1] if len(lengths) else lengths
-        self.busy = np.concatenate([[0], np.cumsum((self.count > 0) * lengths)])[:-1] if len(lengths) else lengths
-
-    def before(self, at: Ints, running: Ints) -> Ints:
-        j = np.searchsorted(self.times, at, side="right") - 1
-        here = np.maximum(j, 0)
-        rate = self.count[here] if running is self.total else self.count[here] > 0
-        return np.where(j >= 0, running[here] + rate * (at - self.times[here]), 0)
-
-
-def refined(energy: Energy, pieces: Sequence[Pieces], device: str) -> Refined:
-    """The curve of a counter laid out below its period; an error that says why if that would be a guess."""
+def refined(energy: Energy, pieces: Sequence[Pieces], device: str) -> SolvedCurves:
+    """Lay out the curve of a counter below its period; raise NoDataError if that would be a guess."""
     if not energy.bounded:
         raise _refusal(device, "its energy is not counted by a meter but integrated or estimated")
     occupancy = Occupancy(pieces)
     if not len(occupancy.start):
-        return Refined(energy, energy, energy)
-    if occupancy.overlap > _OVERLAP:
+        return SolvedCurves(energy, energy, energy)
+    if occupancy.overlap > _MAX_OVERLAP:
         raise _refusal(device, f"several users were active at once in {occupancy.overlap:.0%} of its busy time")
     times, values = _changes(energy)
     whole = np.diff(reference.covered(energy.pieces, times)) == np.diff(times)
     whole[0] = whole[-1] = False  # a change was not seen at both of their ends
-    found = powers(times, values, whole, occupancy, device)
-    _refuse(found, occupancy, times, device)
-    return _laid_out(energy, times, values, found, occupancy)
+    fit = powers(times, values, whole, occupancy, device)
+    _refuse(fit, occupancy, times, device)
+    return _laid_out(energy, times, values, fit, occupancy)
 
 
 def _changes(energy: Energy) -> tuple[Ints, Floats]:
@@ -149,11 +88,11 @@ def powers(
 ) -> Powers:
     """The regression: rises of a counter between ``times`` on the time spent in each column, the lag fitted along."""
     rows = np.flatnonzero(whole)
-    needed = _PER_POWER * (occupancy.columns + 1)
+    needed = _MIN_RISES_PER_POWER * (occupancy.columns + 1)
     if len(rows) < needed:
         raise _refusal(device, f"its counter changed {len(rows)} times, and {needed} are needed for so many frames")
     period = float(np.median(np.diff(times)[rows]))
-    some = rows[:: -(-len(rows) // _LOOKED_AT)]
+    some = rows[:: -(-len(rows) // _MAX_RISES_FOR_LAG)]
     rises = np.diff(values)
 
     def spent(lag: float, which: Ints) -> Floats:
@@ -164,7 +103,7 @@ def powers(
         matrix = spent(lag, some)
         return float(np.square(rises[some] - matrix @ _least_squares(matrix, rises[some])).sum())
 
-    lags = _LAGS * period
+    lags = _LAG_GRID * period
     misfits = np.array([misfit(lag) for lag in lags])
     best = int(np.argmin(misfits))
     lag = _lowest(misfit, lags[max(best - 1, 0)], lags[min(best + 1, len(lags) - 1)])
@@ -188,12 +127,12 @@ def powers(
 
 def _least_squares(matrix: Floats, right: Floats) -> Floats:
     scale = np.maximum(np.abs(matrix).max(axis=0), 1e-300)
-    found: Floats = np.linalg.lstsq(matrix / scale, right, rcond=None)[0] / scale
-    return found
+    solution: Floats = np.linalg.lstsq(matrix / scale, right, rcond=None)[0] / scale
+    return solution
 
 
 def _lowest(function: Any, low: float, high: float) -> float:
-    """Golden section."""
+    """Find the minimum of a function by golden-section search."""
     for _ in range(20):
         left, right = low + 0.382 * (high - low), low + 0.618 * (high - low)
         low, high = (low, right) if function(left) < function(right) else (left, high)
@@ -211,39 +150,41 @@ def _errors(matrix: Floats, residuals: Floats) -> Floats:
         cross = scores[apart:].T @ scores[:-apart]
         meat += (1 - apart / 3) * (cross + cross.T)
     rows, columns = matrix.shape
-    found: Floats = np.sqrt(np.maximum(np.diag(bread @ meat @ bread), 0) * rows / (rows - columns)) / scale
-    return found
+    errors: Floats = np.sqrt(np.maximum(np.diag(bread @ meat @ bread), 0) * rows / (rows - columns)) / scale
+    return errors
 
 
 def _refusal(device: str, reason: str) -> NoDataError:
     return NoDataError(f"method solve refuses {device}: {reason}; use method linear, whose bounds hold")
 
 
-def _refuse(found: Powers, occupancy: Occupancy, times: Ints, device: str) -> None:
-    """Whatever makes the powers a guess."""
-    if found.explained < _EXPLAINED:
-        known = f"{max(found.explained, 0):.0%} of how its counter rose"
-        raise _refusal(device, f"what ran explains {known}, not {_EXPLAINED:.0%}")
-    if found.runner_up < _UNIQUE:
-        raise _refusal(device, "its lag cannot be told, other lags fit as well (does the work repeat too evenly?)")
-    if found.smeared > _SMEARED:
+def _refuse(fit: Powers, occupancy: Occupancy, times: Ints, device: str) -> None:
+    """Raise NoDataError if the fitted powers would be a guess."""
+    if fit.explained < _MIN_EXPLAINED:
+        known = f"{max(fit.explained, 0):.0%} of how its counter rose"
+        raise _refusal(device, f"what ran explains {known}, not {_MIN_EXPLAINED:.0%}")
+    if fit.runner_up < _MIN_LAG_CONTRAST:
+        raise _refusal(
+            device, "its lag cannot be determined, other lags fit as well (does the work repeat too evenly?)"
+        )
+    if fit.smeared > _MAX_NEIGHBOUR_CORRELATION:
         raise _refusal(device, "its counter smears energy over time, so that neighbours cannot be told apart")
-    window = times[[0, -1]] - found.lag_ticks
-    used = found.power * np.diff(occupancy.before(window), axis=0)[0]
-    matters = used[:-1] > _MATTERS * used[:-1].clip(min=0).sum()
-    width = found.half[:-1][matters] / found.power[:-1][matters]
-    if (found.power[:-1] + found.half[:-1] < 0).any():
+    window = times[[0, -1]] - fit.lag_ticks
+    used = fit.power * np.diff(occupancy.before(window), axis=0)[0]
+    matters = used[:-1] > _MIN_ENERGY_SHARE * used[:-1].clip(min=0).sum()
+    width = fit.half[:-1][matters] / fit.power[:-1][matters]
+    if (fit.power[:-1] + fit.half[:-1] < 0).any():
         raise _refusal(device, "a frame would have to draw negative power")
-    if not len(width) or width.max() > _WIDEST:
+    if not len(width) or width.max() > _MAX_HALF_INTERVAL:
         known = f"±{max(width, default=1.0):.0%}"
-        raise _refusal(device, f"a frame's power is known to {known} only, not to ±{_WIDEST:.0%}")
+        raise _refusal(device, f"a frame's power is known to {known} only, not to ±{_MAX_HALF_INTERVAL:.0%}")
 
 
-def _laid_out(energy: Energy, times: Ints, values: Floats, found: Powers, occupancy: Occupancy) -> Refined:
-    """Every rise spread over the time in which it was used, as the powers say."""
-    floor = 1e-9 * float(np.abs(found.power).max())  # nobody draws nothing, so that each rise finds a place
-    power = np.maximum(found.power, floor)
-    edges = times - found.lag_ticks
+def _laid_out(energy: Energy, times: Ints, values: Floats, fit: Powers, occupancy: Occupancy) -> SolvedCurves:
+    """Spread every rise over the time in which it was used, in proportion to the powers."""
+    floor = 1e-9 * float(np.abs(fit.power).max())  # no user draws exactly 0, so that each rise has a place
+    power = np.maximum(fit.power, floor)
+    edges = times - fit.lag_ticks
     changed, drawn = occupancy.knots(power)
     inside = changed[(changed > edges[0]) & (changed < edges[-1])]
     knots = np.unique(np.concatenate([edges, inside]))
@@ -257,9 +198,9 @@ def _laid_out(energy: Energy, times: Ints, values: Floats, found: Powers, occupa
     rises = np.diff(values)[interval] * work / np.bincount(interval, weights=work)[interval]
     ratio = {
         name: along(bent, occupancy.knots(bent)[1]) / along(power, drawn)
-        for name, bent in (("low", np.maximum(power - found.half, 0)), ("high", power + found.half))
+        for name, bent in (("low", np.maximum(power - fit.half, 0)), ("high", power + fit.half))
     }
-    pieces = Intervals(energy.pieces.start - found.lag_ticks, energy.pieces.end - found.lag_ticks)
+    pieces = Intervals(energy.pieces.start - fit.lag_ticks, energy.pieces.end - fit.lag_ticks)
 
     def curve(steps: Floats) -> Energy:
         heights = np.concatenate([[0.0], np.cumsum(steps)])
@@ -267,9 +208,4 @@ def _laid_out(energy: Energy, times: Ints, values: Floats, found: Powers, occupa
             energy, times=knots, values=heights, pieces=pieces, least=steps, most=steps, bounded=False, latency_ticks=0
         )
 
-    return Refined(curve(rises), curve(rises * ratio["low"]), curve(rises * ratio["high"]))
-
-
-def innermost(spans: Any, code: Any) -> Pieces:
-    """A user's time by the frame it was innermost in; ``code[frame]`` is −1 for frames that do not count."""
-    return reference.segments(spans, code)["self"]
+    return SolvedCurves(curve(rises), curve(rises * ratio["low"]), curve(rises * ratio["high"]))

@@ -1,8 +1,8 @@
-"""Mean, least and greatest value of a signal while spans ran: from all readings inside, not the end points alone.
+"""Mean, least and greatest rate of a whole signal while spans ran: watts of energy, else a gauge's own unit.
 
-The mean is weighted by time (the integral over the covered time, whoever else was active). A gauge's least and greatest
-value are those of its readings inside the closed span, or what it last said before, when no reading fell inside. A
-counter rises, so its least and greatest value are those at the span's start and end.
+The mean is weighted by time (the integral over the covered time). Least and greatest are those of the same curve: of a
+gauge its readings inside the closed span and what it says at the span's ends (between two readings on the line between
+them, or with integration "step" its last reading), of a counter its slopes between readings. So least ≤ mean ≤ most.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Statistics(NamedTuple):
     readings: npt.NDArray[np.int64]
 
 
-def of_rows(spans: Any, energies: Sequence[Energy], keys: Keys, fold: Fold) -> Statistics:
+def of_rows(
+    spans: Any, energies: Sequence[Energy], keys: Keys, fold: Fold, ticks_per_s: int, integrate: str
+) -> Statistics:
     """Statistics per row; the second half of the fold's curves are the devices' whole energies."""
     row, _ = reference.rows(spans, keys)
     kept = row >= 0
@@ -43,29 +45,57 @@ def of_rows(spans: Any, energies: Sequence[Energy], keys: Keys, fold: Fold) -> S
         np.zeros(shape, np.int64),
     )
     for c, energy in enumerate(energies):
-        low, high, count = of_spans(energy, start, end)
+        low, high, count = of_spans(energy, start, end, ticks_per_s, integrate)
         np.fmin.at(out.least[c], row, low)
         np.fmax.at(out.most[c], row, high)
         np.add.at(out.readings[c], row, count)
     return out
 
 
-def of_spans(energy: Energy, start: Any, end: Any) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
-    """Least and greatest value and number of readings of each span; NaN outside the readings."""
+def of_spans(
+    energy: Energy, start: Any, end: Any, ticks_per_s: int, integrate: str
+) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+    """Least and greatest rate and number of readings of each span; NaN outside the readings."""
     signal = energy.signal
     times = np.asarray(signal.times, np.int64)
     first, last = np.searchsorted(times, start, side="left"), np.searchsorted(times, end, side="right")
     count = last - first
     outside = np.full(len(start), np.nan)
-    if not len(energy.times):
+    if len(energy.times) < 2 or not len(start):
         return outside, outside, count
-    away = (end < energy.times[0]) | (start > energy.times[-1])
+    begin, finish = (np.clip(moment, energy.times[0], energy.times[-1]) for moment in (start, end))
     if signal.kind != "gauge":
-        low, high = energy.base + energy.at(start), energy.base + energy.at(end)
+        low, high = _extremes(_slopes(energy, ticks_per_s), energy.times, begin, finish)
     else:
-        scaled = np.asarray(signal.values, np.float64) * float(signal.scale)
-        held = np.maximum(first - 1, 0)
-        pairs = np.stack([np.where(count > 0, first, held), np.where(count > 0, last, held + 1)], axis=1).ravel()
-        low = np.fmin.reduceat(np.append(scaled, np.nan), pairs)[::2] if len(pairs) else outside
-        high = np.fmax.reduceat(np.append(scaled, np.nan), pairs)[::2] if len(pairs) else outside
+        values = np.asarray(signal.values, np.float64) * float(signal.scale)
+        edges = _edges(times, values, begin, finish, integrate)
+        pairs = np.stack([first, np.maximum(last, first + 1)], axis=1).ravel()
+        padded = np.append(values, [np.nan, np.nan])
+        low, high = (
+            each.reduce([*edges, np.where(count > 0, each.reduceat(padded, pairs)[::2], np.nan)])
+            for each in (np.fmin, np.fmax)
+        )
+    away = (end < energy.times[0]) | (start > energy.times[-1])
     return np.where(away, np.nan, low), np.where(away, np.nan, high), count
+
+
+def _edges(times: Any, values: Floats, begin: Any, finish: Any, integrate: str) -> list[Floats]:
+    """What a gauge says where spans begin and end."""
+    if integrate == "step":
+        return [values[np.maximum(np.searchsorted(times, begin, side="right") - 1, 0)]]
+    return [np.interp(moment, times, values) for moment in (begin, finish)]
+
+
+def _slopes(energy: Energy, ticks_per_s: int) -> Floats:
+    """The rise per second between knots; NaN in the gaps between pieces."""
+    slopes: Floats = np.diff(energy.values) * ticks_per_s / np.maximum(np.diff(energy.times), 1)
+    piece = np.searchsorted(energy.pieces.start, energy.times[:-1], side="right") - 1
+    return np.where(energy.times[:-1] < energy.pieces.end[np.maximum(piece, 0)], slopes, np.nan)
+
+
+def _extremes(slopes: Floats, times: Any, begin: Any, finish: Any) -> tuple[Floats, Floats]:
+    """The least and the greatest slope between two moments."""
+    first = np.clip(np.searchsorted(times, begin, side="right") - 1, 0, len(slopes) - 1)
+    last = np.maximum(np.searchsorted(times, finish, side="left"), first + 1)
+    pairs, padded = np.stack([first, last], axis=1).ravel(), np.append(slopes, np.nan)
+    return np.fmin.reduceat(padded, pairs)[::2], np.fmax.reduceat(padded, pairs)[::2]

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from .grams import Emissions, Site, Slice
     from .intensity import World, check
     from .places import Zone, find, zones
-    from .planning import Plan, plan
+    from .planning import StartPlan, plan
     from .recordings import emissions, with_emissions
+    from .sci_factors import Sci, sci
 
 # loaded when used: ``check`` is asked before a program starts, which must not wait for NumPy
 _HOME = {
     "Emissions": "grams",
-    "Plan": "planning",
+    "StartPlan": "planning",
+    "Sci": "sci_factors",
     "Site": "grams",
     "Slice": "grams",
     "World": "intensity",
@@ -32,20 +34,23 @@ _HOME = {
     "emissions": "recordings",
     "find": "places",
     "plan": "planning",
+    "sci": "sci_factors",
     "with_emissions": "recordings",
     "zones": "places",
 }
 __all__ = [
     "Emissions",
-    "Plan",
+    "Sci",
     "Site",
     "Slice",
+    "StartPlan",
     "World",
     "Zone",
     "check",
     "emissions",
     "find",
     "plan",
+    "sci",
     "with_emissions",
     "zones",
 ]

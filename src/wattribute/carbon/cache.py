@@ -1,4 +1,4 @@
-"""What live sources said, kept on disk: one small JSON file per source, zone and day.
+"""Disk cache of the answers of live sources: one small JSON file per source, zone and day.
 
 A step that lay in the past when it was fetched will not change and is kept for good; one that was still a forecast is
 trusted for half an hour, and longer only when the server cannot be asked. A cache that cannot be read or written is no
@@ -10,21 +10,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .profile import Step
+from ..files import write_file
+from .intensity_curve import Step
 
 _DAY_NS = 86_400 * 10**9
 _FRESH_NS = 1800 * 10**9
 
 
 def folder() -> Path:
-    """Where caches belong on this machine."""
+    """The cache folder of this machine."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path("~/.cache").expanduser()) / "wattribute" / "carbon"
 
@@ -72,11 +72,4 @@ class Cache:
     def _write(path: Path, rows: list[tuple[int, int, float, int]]) -> None:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            try:
-                with os.fdopen(handle, "w") as file:
-                    json.dump(rows, file)
-                os.replace(name, path)  # several ranks may write at once: the last one wins, whole
-            except OSError:
-                os.unlink(name)
-                raise
+            write_file(path, json.dumps(rows))

@@ -22,14 +22,14 @@ import numpy.typing as npt
 from ..errors import NoDataError, OptionError
 from ..units import J_PER_KWH
 from .intensity import Intensity, World, resolve
-from .profile import Profile
+from .intensity_curve import Profile
 
 _YEAR_S = 365.25 * 86_400
 
 
 @dataclass(frozen=True)
 class Site:
-    """What the place of the machine adds; everything is optional."""
+    """What the machine's site adds to its energy: cooling, price, water, hardware; all optional."""
 
     pue: float = 1.0  # power usage effectiveness: the facility's energy over the machine's
     price: float | None = None  # per kWh
@@ -43,12 +43,12 @@ class Site:
     def __post_init__(self) -> None:
         if not 1 <= self.pue <= 10:
             raise OptionError(
-                f"a PUE of {self.pue} cannot be: it is the facility's energy over the machine's, 1 or more"
+                f"a PUE of {self.pue} is impossible: it is the facility's energy over the machine's, at least 1"
             )
         if not 0 <= self.embodied_share <= 1:
-            raise OptionError(f"an embodied share of {self.embodied_share} cannot be: give 0 to 1")
+            raise OptionError(f"an embodied share of {self.embodied_share} is impossible: give 0 to 1")
         if self.lifetime_years <= 0:
-            raise OptionError(f"a lifetime of {self.lifetime_years} years cannot be")
+            raise OptionError(f"a lifetime of {self.lifetime_years} years is impossible: give more than 0")
         for name in ("price", "embodied_kg", "wue_l_per_kwh", "grid_water_l_per_kwh"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < float("inf"):
@@ -70,7 +70,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Emissions:
-    """What a run emitted, and where that figure comes from."""
+    """Emissions of a run, with the sources of the figures."""
 
     energy_j: float
     co2e_g: float  # operational, PUE included
@@ -96,11 +96,11 @@ class Emissions:
 
     @property
     def total_g(self) -> float:
-        """Operational and embodied."""
+        """Operational and embodied grams together."""
         return self.co2e_g + (self.embodied_g or 0.0)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "total_g": self.total_g}
 
 
@@ -124,9 +124,9 @@ def of_curve(
     if np.any(np.diff(times) < 0) or not np.all(np.isfinite(energy)):
         raise NoDataError("the energy curve is out of order or not finite")
     start, end = int(times[0]), int(times[-1])
-    found = resolve(zone, intensity, start if wall_clock else None, end if wall_clock else None, outside)
+    resolved = resolve(zone, intensity, start if wall_clock else None, end if wall_clock else None, outside)
     return _result(
-        _slices(times, energy, found.profile, (site or Site()).pue), found, site or Site(), (end - start) / 1e9
+        _slices(times, energy, resolved.profile, (site or Site()).pue), resolved, site or Site(), (end - start) / 1e9
     )
 
 
@@ -147,24 +147,24 @@ def _slices(
     return tuple(parts)
 
 
-def _result(slices: Sequence[Slice], found: Intensity, site: Site, duration_s: float) -> Emissions:
+def _result(slices: Sequence[Slice], intensity: Intensity, site: Site, duration_s: float) -> Emissions:
     energy_j = sum(part.energy_j for part in slices)
     kwh = energy_j / J_PER_KWH
     co2e_g = sum(part.co2e_g for part in slices)
-    low, high = (kwh * site.pue * g for g in found.spread) if found.spread else (None, None)
+    low, high = (kwh * site.pue * g for g in intensity.spread) if intensity.spread else (None, None)
     return Emissions(
         energy_j=energy_j,
         co2e_g=co2e_g,
         g_per_kwh=co2e_g / (kwh * site.pue) if kwh else slices[0].g_per_kwh,
         low_g=low,
         high_g=high,
-        zone=found.zone.code if found.zone else "",
-        name=found.name,
-        assumed=found.assumed,
+        zone=intensity.zone.code if intensity.zone else "",
+        name=intensity.name,
+        assumed=intensity.assumed,
         fallback=any(part.fallback for part in slices),
         sources=tuple(dict.fromkeys(part.source for part in slices)),
-        licences=found.licences,
-        problems=found.problems,
+        licences=intensity.licences,
+        problems=intensity.problems,
         slices=tuple(slices),
         duration_s=duration_s,
         pue=site.pue,

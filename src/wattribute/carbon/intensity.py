@@ -1,4 +1,4 @@
-"""Which intensity holds: the user's zone and source → a profile over the run, its gaps filled and marked.
+"""Choice of the intensity: the user's zone and source → a profile over the run, its gaps filled and marked.
 
 Order of trust: what was given (a number, a table, a live source), then the yearly figure of the zone or its country,
 then the world average. Nothing here fails for want of a network.
@@ -13,8 +13,8 @@ from pathlib import Path
 from ..errors import NotFoundError, OptionError
 from . import live, places
 from .cache import Cache
+from .intensity_curve import Profile, checked, constant, from_table
 from .places import WORLD, Zone
-from .profile import Profile, checked, constant, from_table
 from .web import Web
 
 ZONE = "WATTRIBUTE_ZONE"
@@ -34,13 +34,13 @@ class World:
 
 @dataclass(frozen=True)
 class Intensity:
-    """A profile without gaps, and how we came by it."""
+    """A profile without gaps, with its sources."""
 
     profile: Profile
     zone: Zone | None  # None: a number or a table that needs no zone
     name: str  # the zone as it is shown
     licences: tuple[str, ...] = ()
-    assumed: bool = False  # nobody named a zone
+    assumed: bool = False  # no zone was given
     spread: tuple[float, float] | None = None  # g/kWh: where the truth may lie when assumed
     problems: tuple[str, ...] = ()
 
@@ -48,7 +48,7 @@ class Intensity:
 def resolve(
     zone: str | None, given: float | str | None, start_ns: int | None, end_ns: int | None, outside: World | None = None
 ) -> Intensity:
-    """The intensity of a run; ``start_ns`` is None when the recording has no wall clock.
+    """Choose the intensity of a run; ``start_ns`` is None when the recording has no wall clock.
 
     ``given`` is a number (g/kWh), a table's path, "yearly", "gb" or "electricitymaps"; by default the half-hourly
     source for zones of Great Britain and the yearly figure for all others.
@@ -92,7 +92,7 @@ def _checked(zone: str | None, given: float | str | None) -> Zone | None:
         known = [*live.SOURCES, "yearly", "a number (g/kWh)", "a table (.csv or .parquet)"]
         raise OptionError.unknown("intensity", str(given), known)
     elif not Path(str(given)).is_file():
-        raise NotFoundError(f"{given}: no such table of intensities")
+        raise NotFoundError(f"{given}: file not found; --intensity takes a table (.csv or .parquet)")
     return place
 
 

@@ -1,4 +1,4 @@
-"""Sources that know the intensity by the half hour or hour: Great Britain's regions, Electricity Maps.
+"""Live sources of intensity, by the half hour or hour: Great Britain's regions, Electricity Maps.
 
 Each is a function (web, zone, start, end) → steps that raises WebError for anything it cannot use; :func:`profile`
 puts the cache before and after it.
@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import OptionError
 from .cache import Cache
-from .profile import Profile, Step, checked, parse_time
+from .intensity_curve import Profile, Step, checked, parse_time
 from .web import Web, WebError
 
 GB_URL = "https://api.carbonintensity.org.uk"
@@ -87,7 +87,7 @@ def _understood(steps: Callable[[Any], list[Step]], answer: Any) -> list[Step]:
     try:
         return steps(answer)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise WebError(f"the answer makes no sense ({type(error).__name__}: {error})") from error
+        raise WebError(f"unexpected answer ({type(error).__name__}: {error})") from error
 
 
 def _windows(start_ns: int, end_ns: int, step_ns: int, most: timedelta) -> list[tuple[datetime, datetime]]:
@@ -107,7 +107,7 @@ SOURCES: dict[str, Callable[[Web, str, int, int], list[Step]]] = {"gb": gb, "ele
 def profile(
     source: str, zone: str, start_ns: int, end_ns: int, web: Web, cache: Cache, offline: bool
 ) -> tuple[Profile, Sequence[str]]:
-    """What a source says of a zone between two moments, with gaps where it could not be had, and why."""
+    """Fetch a zone's profile between two moments; missing parts stay gaps, with the reasons."""
     known = Profile.of(cache.load(source, zone, start_ns, end_ns))
     if known.covers(start_ns, end_ns):
         return known, ()

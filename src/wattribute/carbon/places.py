@@ -20,8 +20,8 @@ _GB_WHOLE = 18  # the id under which the GB API knows the whole of Great Britain
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where figures come from."""
+class Publication:
+    """A publication that figures come from."""
 
     key: str
     title: str
@@ -39,7 +39,7 @@ class Zone:
     g_per_kwh: float | None
     year: int | None
     basis: str  # "lifecycle" (fuel chain and plant included) or "direct" (from the stack only)
-    source: Source
+    source: Publication
     alpha3: str = ""
 
     @property
@@ -56,10 +56,10 @@ class Zone:
 
 
 @cache
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, Publication]:
     """The sources of figures by key."""
     text = files(__package__).joinpath("sources.json").read_text(encoding="utf-8")
-    return {key: Source(key, **fields) for key, fields in json.loads(text).items()}
+    return {key: Publication(key, **fields) for key, fields in json.loads(text).items()}
 
 
 @cache
@@ -92,12 +92,12 @@ def _aliases() -> dict[str, str]:
 
 
 def find(text: str) -> Zone:
-    """The zone of a code (ISO 3166 alpha-2 or -3, "US-CAMX", "GB-13") or a name ("London"), in any case."""
+    """Find the zone of a code (ISO 3166 alpha-2 or -3, "US-CAMX", "GB-13") or a name ("London"), in any case."""
     code = _aliases().get(text.strip().casefold())
     if code is None:
         known = {*zones(), *(zone.name for zone in zones().values())}
         error = OptionError.unknown("zone", text, known)
-        if "known:" in str(error):  # four hundred names help nobody
+        if "known:" in str(error):  # four hundred names are no help
             error = OptionError(f"unknown zone {text!r}; `wattribute zones` lists them")
         raise error
     return zones()[code]

@@ -1,7 +1,7 @@
-"""One question to a web server, with a deadline that holds, retries that back off, and every failure as one error.
+"""Minimal HTTP GET: a hard deadline, retries with back-off, one exception type.
 
 Sources of live intensities ask through this. Nothing in here may hold a run up: name look-up, connecting, headers and
-body together get ``deadline_s``; whatever goes wrong is a :class:`WebError` and the caller falls back.
+body together get ``deadline_s``; every failure is a :class:`WebError`, and the caller falls back.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..backoff import TEMPORARY_STATUSES, Backoff
+
 _MOST_BYTES = 16 * 2**20
-_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 
 
 class WebError(Exception):
-    """The server did not give an answer that can be used; ``status`` is 0 without one."""
+    """No usable answer from a server; ``status`` is 0 if there was none at all."""
 
     def __init__(self, message: str, status: int = 0, wait_s: float | None = None) -> None:
         super().__init__(message)
@@ -26,7 +27,7 @@ class WebError(Exception):
 
 
 def get(url: str, headers: Mapping[str, str], timeout_s: float) -> bytes:
-    """The body behind a URL within ``timeout_s``, however slowly the server drips it."""
+    """Fetch the body of a URL within ``timeout_s``, also from a server that sends byte by byte."""
     answer: list[bytes] = []
     failure: list[WebError] = []
 
@@ -35,10 +36,10 @@ def get(url: str, headers: Mapping[str, str], timeout_s: float) -> bytes:
             answer.append(_get(url, headers, timeout_s))
         except WebError as error:
             failure.append(error)
-        except Exception as error:  # whatever a broken server makes http.client raise
+        except Exception as error:  # http.client raises many kinds on a broken answer
             failure.append(WebError(f"{type(error).__name__}: {error}"))
 
-    # a socket's timeout starts anew with every byte, and name look-up has none; a thread can be left behind
+    # a socket's timeout restarts with every byte, and name look-up has none; a thread can be left behind
     asker = threading.Thread(target=ask, daemon=True)
     asker.start()
     asker.join(timeout_s)
@@ -52,7 +53,7 @@ def _get(url: str, headers: Mapping[str, str], timeout_s: float) -> bytes:
     from urllib.request import HTTPRedirectHandler, Request, build_opener
 
     class Stay(HTTPRedirectHandler):
-        """urllib would carry a token on to wherever a server points."""
+        """Redirect handler that follows none: urllib would send the token to the new address."""
 
         def redirect_request(self, *_: Any) -> None:
             return None
@@ -75,7 +76,7 @@ def _get(url: str, headers: Mapping[str, str], timeout_s: float) -> bytes:
 
 @dataclass
 class Web:
-    """Asks politely; after a failure it does not ask the same host again for ``rest_s``."""
+    """HTTP client with retries; after a failure it leaves that host alone for ``rest_s``."""
 
     get: Callable[[str, Mapping[str, str], float], bytes] = get
     sleep: Callable[[float], None] = time.sleep
@@ -86,7 +87,7 @@ class Web:
     _resting: dict[str, tuple[float, WebError]] = field(default_factory=dict)
 
     def json(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
-        """The parsed JSON behind a URL; raises WebError."""
+        """Fetch a URL and parse its JSON; raises WebError."""
         host = "/".join(url.split("/", 3)[:3])
         until, last = self._resting.get(host, (0.0, None))
         if last is not None and self.clock() < until:
@@ -94,12 +95,12 @@ class Web:
         try:
             return self._json(url, {"Accept": "application/json", "User-Agent": "wattribute", **(headers or {})})
         except WebError as error:
-            if error.status in _AGAIN or error.status == 0:
+            if error.status in TEMPORARY_STATUSES or error.status == 0:
                 self._resting[host] = (self.clock() + self.rest_s, error)
             raise
 
     def _json(self, url: str, headers: Mapping[str, str]) -> Any:
-        start, pause = self.clock(), 0.25
+        start, backoff = self.clock(), Backoff(0.25)
         for attempt in range(1, self.tries + 1):
             left = self.deadline_s - (self.clock() - start)
             try:
@@ -107,10 +108,9 @@ class Web:
             except ValueError as error:  # includes text that is not UTF-8
                 raise WebError("the answer is not JSON") from error
             except WebError as error:
-                pause = max(pause, error.wait_s or 0.0)
+                pause = backoff.pause_s(error.wait_s or 0.0)
                 left = self.deadline_s - (self.clock() - start)
-                if attempt == self.tries or error.status not in _AGAIN | {0} or pause >= left:
+                if attempt == self.tries or error.status not in TEMPORARY_STATUSES | {0} or pause >= left:
                     raise
             self.sleep(pause)
-            pause *= 2
         raise AssertionError("unreachable")  # pragma: no cover

@@ -1,72 +1,69 @@
-"""``wattribute attribute``: whose joules."""
+"""``wattribute attribute``: energy per kernel, function, rank and device."""
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
 
-import typer
+from .arguments import Parser, add_carbon, add_question, at_least, question_from
+from .progress import progress_bar
 
-from .options import with_selection
-from .reading import progress_bar
+EXAMPLES = (
+    "wattribute attribute trace",
+    "wattribute attribute trace --of host --by process,frame --top 5",
+    "wattribute attribute trace --from 1 --until 2 -o energy.json",
+)
 
-Formats = Literal["table", "json", "csv", "parquet", "report"]
-_ENDINGS: dict[str, Formats] = {".json": "json", ".csv": "csv", ".parquet": "parquet"}
 
-
-@with_selection
-def command(
-    paths: Annotated[list[str], typer.Argument(help="A trace, archive or profile; several make an ensemble of runs.")],
-    selection: dict[str, Any],
-    by: Annotated[
-        str,
-        typer.Option(
-            help="Rows: any of device, signal, of, host, process, location, frame, path, paradigm, role, run, file, "
-            "line, reading, bin=100ms, joined by commas."
-        ),
-    ] = "device,frame",
-    top: Annotated[Optional[int], typer.Option(min=1, help="Only the first N rows of each device.")] = None,  # noqa: UP045
-    statistics: Annotated[
-        bool, typer.Option("--statistics", help="Add mean, min, max of the readings inside.")
-    ] = False,
-    spans: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(metavar="OUT", help="Also stream one row per span to OUT.parquet, or to a folder of such files."),
-    ] = None,
-    zone: Annotated[Optional[str], typer.Option(help="Add CO2e for this zone; see `wattribute zones`.")] = None,  # noqa: UP045
-    intensity: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Add CO2e: g/kWh, a table (.csv, .parquet), yearly, gb or electricitymaps."),
-    ] = None,
-    format: Annotated[
-        Optional[Formats],  # noqa: UP045
-        typer.Option(help="How to print or write; else what OUT ends in (.json, .csv, .parquet), else a table."),
-    ] = None,
-    output: Annotated[Optional[Path], typer.Option("--output", "-o", metavar="OUT", help="Write here.")] = None,  # noqa: UP045
-) -> None:
-    from ..ensemble import attribute_all
-    from ..views.console import show_attribution
-
-    if zone is not None or intensity is not None:
-        _check_grams(paths, zone, intensity)
-    with progress_bar("attributing"):
-        found = attribute_all(paths, by=by, statistics=statistics, spans=spans or False, **selection)
-    if zone is not None or intensity is not None:
-        from ..carbon import with_emissions
-
-        found, _ = with_emissions(found, zone=zone, intensity=intensity)
-    format = format or _ENDINGS.get("" if output is None else output.suffix, "table")
-    if format == "table":
-        show_attribution(found, top, output)
-        return
-    from ..outputs.tables import top_rows
+def add_arguments(parser: Parser) -> None:
     from ..plugins import outputs
 
-    outputs.get(format).write(top_rows(found, top), "-" if output is None else str(output))
+    parser.group("Arguments").add_argument(
+        "paths", nargs="+", metavar="PATH", help="Trace, recording or profile; several are attributed as runs."
+    )
+    output = parser.group("Output")
+    output.add_argument(
+        "-o", "--output", type=Path, metavar="OUT", help="File to write, its ending says the format; -: stdout."
+    )
+    output.add_argument(
+        "--format",
+        choices=("table", *outputs.names()),
+        metavar="FORMAT",
+        help="How to print or write: table (default), json, csv, parquet or any other format of `export`.",
+    )
+    output.add_argument("--top", type=at_least(1), metavar="N", help="Print only the first N rows of each device.")
+    output.add_argument(
+        "--spans", type=Path, metavar="OUT", help="Also write one row per span to OUT.parquet, or to a folder of them."
+    )
+    add_question(parser)
+    add_carbon(parser, "Add CO2e for this zone; see `wattribute zones`.")
 
 
-def _check_grams(paths: list[str], zone: str | None, intensity: str | None) -> None:
-    """Say what is wrong with a zone before the work, not after it."""
+def run(arguments: Namespace) -> None:
+    from ..comparison import attribute_all
+    from ..model import Attribution
+    from ..views.console import show_attribution
+
+    zone, intensity, output, format = arguments.zone, arguments.intensity, arguments.output, arguments.format
+    if zone is not None or intensity is not None:
+        _check_emissions(arguments.paths, zone, intensity)
+    with progress_bar("attributing"):
+        answer = attribute_all(arguments.paths, spans=arguments.spans or False, **question_from(arguments))
+    if (zone is not None or intensity is not None) and isinstance(answer, Attribution):
+        from ..carbon import with_emissions
+
+        answer, _ = with_emissions(answer, zone=zone, intensity=intensity)
+    if format == "table" or (format is None and (output is None or output.suffix in ("", ".txt"))):  # "-", too
+        show_attribution(answer, arguments.top, output)
+        return
+    from ..outputs import write
+    from ..outputs.tables import top_rows
+
+    write(top_rows(answer, arguments.top), "-" if output is None else output, format)
+
+
+def _check_emissions(paths: list[str], zone: str | None, intensity: str | None) -> None:
+    """Raise OptionError for a wrong zone before the work, not after it."""
     from ..carbon import check
     from ..errors import OptionError
 

@@ -4,69 +4,77 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated, Any, Literal, Optional
-
-import typer
-from typer.core import TyperCommand
+from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from ..errors import OptionError
-from .options import with_selection
+from .arguments import Parser, add_format, add_question, at_least, question_from
 
-TOO_MUCH = 3  # the exit code of --fail-above: neither an error of ours (1) nor a wrong flag (2)
+if TYPE_CHECKING:
+    from ..comparison.groups import Comparison
+
+EXAMPLES = (
+    "wattribute compare old*.watt --vs new*.watt",
+    "wattribute compare old*.watt --vs new*.watt --by process --fail-above 5%",
+)
+TOO_MUCH = 3  # the exit code of --fail-above: neither an error of ours (1) nor a wrong command line (2)
 
 
-class Command(TyperCommand):
-    """``--vs`` takes all words up to the next flag, so that a shell may expand ``--vs new/*``."""
+def add_arguments(parser: Parser) -> None:
+    which = parser.group("Arguments")
+    which.add_argument(
+        "a", nargs="+", metavar="A", help="Runs to compare with: traces, recordings, profiles, patterns."
+    )
+    which.add_argument(
+        "--vs",
+        nargs="+",
+        action="extend",
+        required=True,
+        metavar="B",
+        help="The other runs: all words up to the next option.",
+    )
+    output = parser.group("Output")
+    output.add_argument(
+        "--fail-above", metavar="PERCENT", help=f"Exit with {TOO_MUCH} if B certainly uses this much more, e.g. 5%%."
+    )
+    output.add_argument(
+        "--strict", action="store_true", help="With --fail-above: a single run on a side fails, for it shows no noise."
+    )
+    output.add_argument(
+        "--top", type=at_least(0), default=20, metavar="N", help="Rows to print (default 20); 0 for all."
+    )
+    add_format(parser)
+    parser.group("Advanced").add_argument(
+        "--confidence", type=float, default=0.95, metavar="X", help="Confidence level of the intervals (default 0.95)."
+    )
+    add_question(parser, without=("statistics",), defaults={"by": ("frame",)})
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, spread(args, "--vs"))
 
+def run(arguments: Namespace) -> int:
+    from ..comparison import compare
 
-@with_selection
-def command(
-    a: Annotated[list[str], typer.Argument(help="Runs to compare with: traces, recordings, profiles or patterns.")],
-    vs: Annotated[list[str], typer.Option("--vs", metavar="B…", help="The other runs; all words up to the next flag.")],
-    selection: dict[str, Any],
-    by: Annotated[str, typer.Option(help="Keys: frame, path, process, device …, with commas.")] = "frame",
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    fail_above: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="5%", help=f"Exit with {TOO_MUCH} if B surely uses more, and by more than this."),
-    ] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many keys to print; 0 for all.")] = 20,
-    format: Annotated[Literal["table", "json"], typer.Option(help="How to print.")] = "table",
-) -> None:
-    from ..ensemble import compare
-
-    limit = None if fail_above is None else fraction(fail_above)
-    found = compare(a, vs, by, confidence, **selection)
-    if format == "json":
-        print(json.dumps(found.to_dict(), ensure_ascii=False, indent=1))
+    limit = None if arguments.fail_above is None else fraction(arguments.fail_above)
+    if arguments.strict and limit is None:
+        raise OptionError("--strict is for --fail-above, for example: --fail-above 5% --strict")
+    comparison = compare(arguments.a, arguments.vs, confidence=arguments.confidence, **question_from(arguments))
+    if arguments.format == "json":
+        print(json.dumps(comparison.to_dict(), ensure_ascii=False, indent=1))
     else:
         from rich.console import Console
 
         from ..views.console_compare import comparison_table
 
-        Console(width=None if sys.stdout.isatty() else 160).print(comparison_table(found, top or None))
-    if limit is not None and found.exceeds(limit):
-        raise typer.Exit(TOO_MUCH)
+        Console(width=None if sys.stdout.isatty() else 160).print(comparison_table(comparison, arguments.top or None))
+    return verdict_code(comparison, limit, arguments.strict, arguments.format)
 
 
-def spread(args: list[str], flag: str) -> list[str]:
-    """``--vs b1 b2 --by x`` becomes ``--vs b1 --vs b2 --by x``."""
-    out: list[str] = []
-    taking = False
-    for at, word in enumerate(args):
-        if word == "--":
-            return out + args[at:]
-        if word == flag:
-            taking = True
-        elif taking and not word.startswith("-"):
-            out += [flag, word]
-        else:
-            taking = False
-            out.append(word)
-    return out if flag in out or flag not in args else [*out, flag]  # a flag with nothing after it is Click's to report
+def verdict_code(comparison: Comparison, limit: float | None, strict: bool, format: str) -> int:
+    """The exit code of --fail-above, which the last line explains; JSON stays alone on standard output."""
+    if limit is None:
+        return 0
+    passed, line = comparison.check(limit, strict)
+    print(line, file=sys.stderr if format == "json" else sys.stdout)
+    return 0 if passed else TOO_MUCH
 
 
 def fraction(text: str) -> float:

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import sys
+from argparse import Namespace
 
-import typer
+from .arguments import Parser, add_reading, reading_from
+from .progress import progress_bar
 
-from .reading import ExcludeFrame, Frame, Metric, MetricKinds, Process, Threads, progress_bar
+EXAMPLES = ("wattribute convert trace run.watt", "wattribute convert trace run.watt --metric energy")
 
 
-def command(
-    path: Annotated[Path, typer.Argument(help="A trace, archive or profile.")],
-    out: Annotated[Path, typer.Argument(help="The folder to make, for example run.watt.")],
-    process: Process = None,
-    frame: Frame = None,
-    exclude_frame: ExcludeFrame = None,
-    metric: Metric = None,
-    metric_kind: MetricKinds = None,
-    threads: Threads = None,
-) -> None:
-    import sys
+def add_arguments(parser: Parser) -> None:
+    which = parser.group("Arguments")
+    which.add_argument("path", metavar="PATH", help="Trace, recording or profile.")
+    which.add_argument("out", metavar="OUT", help="Folder to create, for example run.watt.")
+    parser.group("Which part").add_argument("--metric", metavar="RE", help="Keep only metrics whose name matches.")
+    add_reading(parser)
+    parser.group("Advanced").add_argument(
+        "--engine",
+        default="local",
+        metavar="WHERE",
+        help="Who writes the spans: local, or dask[:SCHEDULER] (workers, in parallel).",
+    )
 
-    from ..archive import save
-    from ..readers import read
 
+def run(arguments: Namespace) -> None:
+    from ..engines.convert import convert
+
+    options = reading_from(arguments)
     with progress_bar("converting") as progress:
-        recording = read(
-            path,
-            process=process,
-            frame=frame,
-            exclude_frame=exclude_frame,
-            metric=metric,
-            metric_kinds=metric_kind or (),
-            threads=threads,
-            progress=progress,
+        recording = convert(
+            arguments.path, arguments.out, arguments.engine, progress=progress, metric=arguments.metric, **options
         )
-        save(recording, out, threads or 2, progress)
     for problem in recording.problems:
         print(f"wattribute: {problem.message}", file=sys.stderr)

@@ -1,32 +1,36 @@
-"""``wattribute doctor``: what can be metered on this machine, and what would mend the rest."""
+"""``wattribute doctor``: what can be metered on this machine, and what would fix the rest."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
-
-import typer
+from argparse import Namespace
 
 from ..errors import OptionError
-from ..outputs.doctor import WATCH_S, examine_machine
-from .flags import words
+from .arguments import Parser, add_format, add_meters, words
+
+EXAMPLES = ("wattribute doctor", "wattribute doctor --meters model --seconds 0.5 --format json")
 
 
-def command(
-    meters: Annotated[list[str], typer.Option(help="name or name:root, repeatable; default: all.")] = [],  # noqa: B006
-    seconds: Annotated[float, typer.Option(help="How long each meter's sensors are watched.")] = WATCH_S,
-    format: Annotated[str, typer.Option(help="table or json.")] = "table",
-) -> None:
-    if format not in ("table", "json"):
-        raise OptionError.unknown("format", format, ["table", "json"])
+def add_arguments(parser: Parser) -> None:
+    add_meters(parser)
+    parser.group("What").add_argument(
+        "--seconds", type=float, metavar="S", help="How long to watch the sensors of each meter."
+    )
+    add_format(parser)
+
+
+def run(arguments: Namespace) -> None:
+    from ..sessions.doctor import WATCH_S, examine_machine
+
+    seconds = WATCH_S if arguments.seconds is None else arguments.seconds
     if not 0 < seconds <= 600:
         raise OptionError(f"--seconds {seconds:g}: choose up to 600")
-    told = examine_machine(words(meters), seconds)
-    if format == "json":
-        print(json.dumps(told, indent=1))
+    findings = examine_machine(words(arguments.meters), seconds)
+    if arguments.format == "json":
+        print(json.dumps(findings, indent=1))
         return
     from rich.console import Console
 
     from ..views.console_doctor import doctor_screen
 
-    Console(highlight=False).print(doctor_screen(told))
+    Console(highlight=False).print(doctor_screen(findings))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from dataclasses import asdict
-from typing import Annotated, Literal
 
-import typer
+from .arguments import Parser, add_format
 
-from ..recorders.daemon import images
+EXAMPLES = ("wattribute images", "wattribute images --format json")
 
 
-def command(
-    format: Annotated[Literal["table", "json"], typer.Option(help="How to print.")] = "table",
-) -> None:
-    found = images()
-    if format == "json":
-        print(json.dumps([asdict(image) for image in found], ensure_ascii=False, indent=1))
+def add_arguments(parser: Parser) -> None:
+    add_format(parser)
+
+
+def run(arguments: Namespace) -> None:
+    from ..recorders.daemon import images
+
+    rows = images()
+    if arguments.format == "json":
+        print(json.dumps([asdict(image) for image in rows], ensure_ascii=False, indent=1))
         return
     from rich.console import Console
 
     from ..views.console_images import image_table
 
     console = Console(highlight=False)
-    console.print(image_table(found), width=None if console.is_terminal else 160)
+    console.print(image_table(rows), width=None if console.is_terminal else 160)

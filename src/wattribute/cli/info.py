@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from argparse import Namespace
 
-import typer
+from .arguments import Parser, add_format, add_reading, reading_from
+from .progress import progress_bar
 
-from .reading import ExcludeFrame, Frame, Metric, MetricKinds, Process, Threads, progress_bar
+EXAMPLES = ("wattribute info trace", "wattribute info run.watt --format json")
 
 
-def command(
-    path: Annotated[Path, typer.Argument(help="A trace, archive or profile.")],
-    process: Process = None,
-    frame: Frame = None,
-    exclude_frame: ExcludeFrame = None,
-    metric: Metric = None,
-    metric_kind: MetricKinds = None,
-    threads: Threads = None,
-    format: Annotated[Literal["table", "json"], typer.Option(help="How to print.")] = "table",
-) -> None:
-    from ..readers import read
+def add_arguments(parser: Parser) -> None:
+    parser.group("Arguments").add_argument("path", metavar="PATH", help="Trace, recording or profile.")
+    parser.group("Which part").add_argument("--metric", metavar="RE", help="Read only metrics whose name matches.")
+    add_format(parser)
+    add_reading(parser)
+
+
+def run(arguments: Namespace) -> None:
+    from ..reading import read
     from ..views.description import describe
 
+    options = reading_from(arguments)
     with progress_bar("reading") as progress:
-        recording = read(
-            path,
-            process=process,
-            frame=frame,
-            exclude_frame=exclude_frame,
-            metric=metric,
-            metric_kinds=metric_kind or (),
-            threads=threads,
-            progress=progress,
-        )
-        about = describe(recording, threads, progress)
-    if format == "json":
+        recording = read(arguments.path, metric=arguments.metric, progress=progress, **options)
+        about = describe(recording, options.get("threads"), progress)
+    if arguments.format == "json":
         import json
 
         print(json.dumps(about, ensure_ascii=False, indent=1))

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+import sys
+from argparse import Namespace
 from pathlib import Path
-from typing import Annotated, Literal
 
-import typer
-
-from ..alignment.merge import merge
-from ..archive import save
 from ..errors import OptionError
-from ..readers import read
+from .arguments import Parser, add_reading, reading_from
+
+EXAMPLES = (
+    "wattribute merge rank0.watt rank1.watt -o job.watt",
+    "wattribute merge rank*.watt -o job.watt --align start",
+)
 
 
-def command(
-    recordings: Annotated[list[Path], typer.Argument(help="Recordings of one job: *.watt folders or traces.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The merged recording, a new *.watt folder.")],
-    align: Annotated[
-        Literal["clock", "start"],
-        typer.Option(help="Trust their clocks, or lay their beginnings on each other."),
-    ] = "clock",
-) -> None:
-    for path in recordings:
-        if sum(path.resolve() == other.resolve() for other in recordings) > 1:
+def add_arguments(parser: Parser) -> None:
+    parser.group("Arguments").add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="Recordings of one job: *.watt folders or traces."
+    )
+    parser.group("What").add_argument(
+        "--align",
+        choices=("clock", "start"),
+        default="clock",
+        metavar="clock|start",
+        help="Align by wall clock (default), or align the starts.",
+    )
+    parser.group("Output").add_argument(
+        "-o", "--output", required=True, type=Path, metavar="OUT", help="Folder to create, for example job.watt."
+    )
+    add_reading(parser)
+
+
+def run(arguments: Namespace) -> None:
+    from ..archive import save
+    from ..engines.middle import merge
+    from ..model import ReadOptions
+    from ..reading import as_recording, read
+
+    paths, options = arguments.paths, reading_from(arguments)
+    for path in paths:
+        if sum(path.resolve() == other.resolve() for other in paths) > 1:
             raise OptionError(f"{path} is named twice; its joules would count double")
-    merged = merge([read(path) for path in recordings], align)
-    save(merged, output)
-    hosts = len(merged.hosts())
-    typer.echo(f"{output}: {len(recordings)} recordings, {hosts} hosts, {len(merged.processes)} processes", err=True)
+    # power logs belong to the whole: joined to every part, they would count as often as there are parts
+    logs = ReadOptions(**{name: options.pop(name) for name in ("signals", "offset") if name in options})
+    merged = as_recording(merge([read(path, **options) for path in paths], arguments.align), logs)
+    save(merged, arguments.output)
+    counts = f"{len(paths)} recordings, {len(merged.hosts())} hosts, {len(merged.processes)} processes"
+    print(f"{arguments.output}: {counts}", file=sys.stderr)
     for problem in merged.problems:
-        typer.echo(f"! {problem.message}", err=True)
+        print(f"! {problem.message}", file=sys.stderr)

@@ -8,79 +8,89 @@ import os
 import signal
 import sys
 import threading
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
-
-import typer
-from typer.core import TyperCommand
+from typing import TYPE_CHECKING
 
 from ..errors import OptionError
-from .flags import words
-from .pushing import with_push
+from .arguments import Parser, add_carbon, add_followers, add_format, add_meters, followers_from, words
 
 if TYPE_CHECKING:
+    from ..model.status import Status
     from ..views.page.live import LivePage
 
-# Typer reads these at run time, on Python 3.10 too
-MaybePath = Optional[Path]  # noqa: UP045
-MaybeText = Optional[str]  # noqa: UP045
-MaybeNumber = Optional[float]  # noqa: UP045
-_ANYWHERE = "127.0.0.1:0"
+EXAMPLES = (
+    "wattribute monitor",
+    "wattribute monitor --duration 2 --record idle.watt",
+    "wattribute monitor --web --format json --duration 2",
+)
+_FREE_PORT = "127.0.0.1:0"
 
 
-class Command(TyperCommand):
-    """``--web`` may stand alone: any free port of this machine."""
+def add_arguments(parser: Parser) -> None:
+    what, output = parser.group("What"), parser.group("Output")
+    what.add_argument("--duration", type=float, metavar="S", help="Stop after this many seconds; default: Ctrl-C.")
+    what.add_argument("--per", metavar="UNIT", help="Also energy per unit of work that programs count meanwhile.")
+    what.add_argument(
+        "--counts", type=Path, metavar="DIR", help="--per: folder that those programs have in WATTRIBUTE_REGIONS."
+    )
+    add_carbon(parser)
+    add_meters(parser)
+    output.add_argument(
+        "--web",
+        nargs="?",
+        const=_FREE_PORT,
+        metavar="ADDR:PORT",
+        help="Also serve a page with live charts; without an address on a free port of this machine.",
+    )
+    output.add_argument("--record", type=Path, metavar="X.watt", help="Save a recording in this new folder.")
+    output.add_argument("-q", "--quiet", action="store_true", help="Print problems only; for --serve and --push.")
+    add_format(parser, help="table (default): a screen, or lines without a terminal; json: lines.")
+    add_followers(parser)
+    parser.group("Advanced").add_argument(
+        "--interval",
+        type=float,
+        metavar="S",
+        help="Seconds between readings; default: as sensors update, shown every second.",
+    )
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        after = [*args[1:], "-"]
-        alone = [arg == "--web" and after[at].startswith("-") for at, arg in enumerate(args)]
-        given = [f"--web={_ANYWHERE}" if bare else arg for arg, bare in zip(args, alone, strict=True)]
-        return super().parse_args(ctx, given)
 
+def run(arguments: Namespace) -> None:
+    from ..sessions.monitor import monitor
 
-@with_push
-def command(
-    followers: Any,
-    interval: Annotated[
-        MaybeNumber, typer.Option(help="Seconds between readings; default: as sensors update, shown every second.")
-    ] = None,
-    duration: Annotated[MaybeNumber, typer.Option(help="Seconds after which it ends by itself.")] = None,
-    meters: Annotated[list[str], typer.Option(help="name or name:root, repeatable; default: all that work.")] = [],  # noqa: B006
-    zone: Annotated[MaybeText, typer.Option(help="Where the electricity comes from; see: wattribute zones.")] = None,
-    intensity: Annotated[MaybeText, typer.Option(help="g CO2e per kWh, a table, or a live source.")] = None,
-    web: Annotated[
-        MaybeText, typer.Option(metavar="[ADDR:PORT]", help="Also a page with live charts; alone: a free port here.")
-    ] = None,
-    record: Annotated[MaybePath, typer.Option(metavar="X.watt", help="Keep it as a recording.")] = None,
-    format: Annotated[
-        Literal["table", "json"], typer.Option(help="table: a screen, or lines without a terminal; json: lines.")
-    ] = "table",
-) -> None:
-    from ..outputs.monitor import monitor
-
+    format, followers = arguments.format, followers_from(arguments)
     with contextlib.ExitStack() as stack:
-        stop = stack.enter_context(_ended_by_signals())
-        page = None if web is None else stack.enter_context(_page(web))
-        observers: list[Callable[[dict[str, Any]], None]] = [] if page is None else [page.session]
-        observers.append(_shown(stack, stop, format, "" if page is None else page.url))
+        stop = stack.enter_context(_stop_on_signals())
+        page = None if arguments.web is None else stack.enter_context(_page(arguments.web))
+        observers: list[Callable[[Status], None]] = [] if page is None else [page.session]
+        if not arguments.quiet:
+            observers.append(_display(stack, stop, format, "" if page is None else page.url))
         done = monitor(
-            record, meters=words(meters), interval_s=interval,
-            duration_s=duration, zone=zone, intensity=intensity, observers=observers,
-            followers=followers, stop=stop,
-        )  # fmt: skip
+            arguments.record,
+            meters=words(arguments.meters),
+            interval_s=arguments.interval,
+            duration_s=arguments.duration,
+            zone=arguments.zone,
+            intensity=arguments.intensity,
+            per=arguments.per,
+            counts=arguments.counts,
+            observers=observers,
+            followers=followers,
+            stop=stop,
+        )
     for line in done.trouble:
         print(f"wattribute: {line}", file=sys.stderr)
-    if done.last is not None and format == "table" and sys.stdout.isatty():
+    if done.last is not None and format == "table" and not arguments.quiet and sys.stdout.isatty():
         from ..views.console_monitor import last_words
 
         print(last_words(done.last))
-    if done.folder is not None:
+    if done.folder is not None and not arguments.quiet:
         print(f"saved: {done.folder}", file=sys.stderr)
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[threading.Event]:
+def _stop_on_signals() -> Iterator[threading.Event]:
     """An event that Ctrl-C, SIGTERM and a closed terminal set, so that everything ends in order."""
     stop = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -92,9 +102,7 @@ def _ended_by_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _shown(
-    stack: contextlib.ExitStack, stop: threading.Event, format: str, url: str
-) -> Callable[[dict[str, Any]], None]:
+def _display(stack: contextlib.ExitStack, stop: threading.Event, format: str, url: str) -> Callable[[Status], None]:
     """The observer for people: a screen on a terminal (which hides what was printed before: the page's address), else
     lines."""
     from ..views.console_monitor import Screen, line
@@ -105,10 +113,10 @@ def _shown(
         stack.callback(signal.signal, signal.SIGWINCH, before)
         return screen
 
-    def write(status: dict[str, Any]) -> None:
+    def write(status: Status) -> None:
         try:
-            print(json.dumps(status) if format == "json" else line(status), flush=True)
-        except BrokenPipeError:  # nobody reads any more
+            print(json.dumps(status.as_dict()) if format == "json" else line(status), flush=True)
+        except BrokenPipeError:  # the reader has gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             stop.set()
 
@@ -124,4 +132,6 @@ def _page(address: str) -> LivePage:
         raise OptionError(f"--web {address}: give an address and a port, e.g. 127.0.0.1:8080, or nothing")
     page = serve(host or "127.0.0.1", int(port))
     print(page.url, file=sys.stderr, flush=True)
+    if page.warning:
+        print(f"wattribute: warning: {page.warning}", file=sys.stderr, flush=True)
     return page

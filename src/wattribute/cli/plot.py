@@ -2,44 +2,89 @@
 
 from __future__ import annotations
 
+import re
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Any
 
-import typer
+from .arguments import Parser, add_question, at_least, between, question_from, words
 
-from ..views.charts import KINDS
-from .flags import words
-from .options import with_selection
-
-_KINDS = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
-# Typer reads these types at run time, on Python 3.10 too, and wants Optional
-Word = Optional[str]  # noqa: UP045
-Number = Optional[int]  # noqa: UP045
+_LEAST, _MOST = 50, 10_000
+EXAMPLES = (
+    "wattribute plot power trace -o power.png",
+    "wattribute plot flame trace --of host -o flame.svg",
+    "wattribute plot runs a.watt b.watt -o runs.html --theme dark",
+)
 
 
-@with_selection
-def command(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"{_KINDS}.")],
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="A trace, archive or profile; runs takes many.")],
-    selection: dict[str, Any],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="The picture: .png, .svg, .pdf, .html, .json, .dot.")
-    ],
-    theme: Annotated[Literal["light", "dark"], typer.Option(help="The ground.")] = "light",
-    top: Annotated[Number, typer.Option(min=1, help="How many rows before the rest becomes one.")] = None,
-    value: Annotated[Word, typer.Option(help="heatmap, distribution: energy or power.")] = None,
-    colour: Annotated[Word, typer.Option(help="timeline, node: by kind (of work), energy or power.")] = None,
-    zone: Annotated[Word, typer.Option(help="carbon: where the electricity came from (see zones).")] = None,
-    by: Annotated[list[str], typer.Option(help="history, histogram: labels that tell groups apart, or place.")] = [],  # noqa: B006
-    scale: Annotated[float, typer.Option(min=0.1, max=10, help="Pixels per point of a .png.")] = 2.0,
-) -> None:
-    from ..views import plot
+def add_arguments(parser: Parser) -> None:
+    from ..views import charts
 
-    labels = words(by) or None
-    looks = {"by": labels, "theme": theme, "top": top, "value": value, "colour": colour}
-    sources: list[Any] = [*paths]
-    if kind in plot.OF_EXPERIMENTS:
-        from ..outputs.experiment import experiment
+    parser.add_table("Kinds", {chart.name: chart.about for chart in charts.every()})
+    which = parser.group("Arguments")
+    which.add_argument("kind", metavar="KIND", help="Kind of chart, see above.")
+    which.add_argument(
+        "paths", nargs="+", metavar="PATH", help="Trace, recording or profile; several for runs, history, histogram."
+    )
+    what = parser.group("What")
+    what.add_argument("--value", metavar="V", help="heatmap, distribution: energy or power.")
+    what.add_argument("--colour", metavar="C", help="timeline, node: by kind (of work), frame, energy or power.")
+    what.add_argument(
+        "--axes", metavar="A", help="power, node: shared (one scale without rare peaks), own (one each), full (all)."
+    )
+    what.add_argument(
+        "--root", metavar="FUNCTION", help="flame, icicle, sunburst, callgraph: only what this function called."
+    )
+    what.add_argument("--zone", metavar="ZONE", help="carbon, runs: zone of the electricity; see `wattribute zones`.")
+    what.add_argument(
+        "--label-by",
+        action="append",
+        default=[],
+        metavar="LABEL",
+        help="history, histogram: labels to group by, or place; repeatable.",
+    )
+    what.add_argument("--by", dest="label_by", action="append", default=SUPPRESS, help=SUPPRESS)
+    output = parser.group("Output")
+    output.add_argument(
+        "-o", "--output", required=True, type=Path, metavar="OUT", help="Picture: .png, .svg, .pdf, .html, .json, .dot."
+    )
+    output.add_argument(
+        "--theme",
+        choices=("light", "dark"),
+        default="light",
+        metavar="NAME",
+        help="Colour theme: light (default) or dark.",
+    )
+    output.add_argument("--title", metavar="TEXT", help="Title of the chart; default: what it shows.")
+    output.add_argument("--top", type=at_least(1), metavar="N", help="Rows to show; the others become one.")
+    output.add_argument(
+        "--scale", type=between(0.1, 10), default=2.0, metavar="X", help="Pixels per point of a .png (default 2)."
+    )
+    output.add_argument(
+        "--size", type=_size, metavar="WxH", help="Width and height of the picture in points, for example 480x300."
+    )
+    add_question(parser, without=("by", "statistics"))
 
-        sources, zone = [experiment(paths, zone=zone)], None
-    plot.write(kind, sources, output, looks=looks, zone=zone, scale=scale, **selection)
+
+def run(arguments: Namespace) -> None:
+    from ..views import charts, plot
+
+    looks = {name: getattr(arguments, name) for name in ("theme", "top", "value", "colour", "axes", "zone", "root")}
+    looks["by"] = words(arguments.label_by) or None
+    sources: list[Any] = list(arguments.paths)
+    if charts.get(arguments.kind).needs == "experiment":
+        from ..sessions.experiment import experiment
+
+        sources = [experiment(arguments.paths, zone=looks.pop("zone"))]
+    plot.write(
+        arguments.kind, sources, arguments.output, looks=looks, scale=arguments.scale, size=arguments.size,
+        title=arguments.title, **question_from(arguments),
+    )  # fmt: skip
+
+
+def _size(text: str) -> tuple[float, float]:
+    """ "480x300" as two numbers of points."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*[x×]\s*(\d+(?:\.\d+)?)", text)
+    if match is None or not all(_LEAST <= float(number) <= _MOST for number in match.groups()):
+        raise ArgumentTypeError(f"write it as WIDTHxHEIGHT, {_LEAST} to {_MOST:,} points each, for example 480x300")
+    return float(match[1]), float(match[2])

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Optional
+from argparse import Namespace
 
-import typer
+from .arguments import Parser, add_question, question_from
 
-from .options import with_selection
+EXAMPLES = ("wattribute report trace -o report.html", "wattribute report run.watt -o report.md --zone FR")
 
 
-@with_selection
-def command(
-    path: Annotated[Path, typer.Argument(help="A trace, archive or profile.")],
-    selection: dict[str, Any],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="OUT", help="The report: .html, .md (pictures beside it) or .pdf.")
-    ],
-    zone: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(help="Where the electricity came from (see zones); else the world average."),
-    ] = None,
-) -> None:
+def add_arguments(parser: Parser) -> None:
+    parser.group("Arguments").add_argument("path", metavar="PATH", help="Trace, recording or profile.")
+    parser.group("What").add_argument(
+        "--zone", metavar="ZONE", help="Zone of the electricity; default: the world average. See `wattribute zones`."
+    )
+    parser.group("Output").add_argument(
+        "-o", "--output", required=True, metavar="OUT", help="Report: .html, .md (pictures beside it) or .pdf."
+    )
+    add_question(parser, without=("by", "statistics"))
+
+
+def run(arguments: Namespace) -> None:
     from ..views.report import write_report
 
-    write_report(path, output, zone=zone, **selection)
+    write_report(arguments.path, arguments.output, zone=arguments.zone, **question_from(arguments))

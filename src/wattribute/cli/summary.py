@@ -4,46 +4,48 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Annotated, Literal, Optional
+from argparse import SUPPRESS, Namespace
 
-import typer
+from .arguments import Parser, add_carbon, add_format, words
 
-from .flags import words
+EXAMPLES = (
+    "wattribute summary runs",
+    "wattribute summary runs --label-by mode --zone FR",
+    "wattribute summary runs --format csv",
+)
 
-# Typer reads these types at run time, on Python 3.10 too, and wants Optional
-MaybeText = Optional[str]  # noqa: UP045
+
+def add_arguments(parser: Parser) -> None:
+    parser.group("Arguments").add_argument(
+        "paths", nargs="+", metavar="DIR", help="Folders of runs, recordings, or codecarbon and Eco2AI files."
+    )
+    parser.group("What").add_argument(
+        "--label-by",
+        action="append",
+        default=[],
+        metavar="LABEL",
+        help="Label to group by, or place; repeatable. Default: the labels that differ.",
+    )
+    parser.group("What").add_argument("--by", dest="label_by", action="append", default=SUPPRESS, help=SUPPRESS)
+    parser.group("What").add_argument("--per", metavar="UNIT", help="Also per unit of work that the runs counted.")
+    add_carbon(parser, "Compute all emissions again for this zone; see `wattribute zones`.")
+    add_format(parser, ("table", "json", "csv"), "table (default), json (all statistics) or csv (a line per run).")
 
 
-def command(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="DIR…", help="Folders of runs, recordings, or codecarbon and Eco2AI files.")
-    ],
-    by: Annotated[
-        list[str],
-        typer.Option(help="The label that tells groups apart, or place; repeatable. Default: those that differ."),
-    ] = [],  # noqa: B006
-    zone: Annotated[MaybeText, typer.Option(help="Compute all emissions anew for this zone.")] = None,
-    intensity: Annotated[
-        MaybeText, typer.Option(help="The same at this many g/kWh, a table, or a live source.")
-    ] = None,
-    format: Annotated[
-        Literal["table", "json", "csv"], typer.Option(help="json: all statistics; csv: a line per run.")
-    ] = "table",
-) -> None:
-    from ..outputs.experiment import experiment, run_table
+def run(arguments: Namespace) -> None:
+    from ..sessions.experiment import experiment, run_table
 
-    found = experiment(paths, zone=zone, intensity=intensity)
-    if format == "csv":
-        run_table(found).write_csv(sys.stdout)
+    runs = experiment(arguments.paths, zone=arguments.zone, intensity=arguments.intensity)
+    if arguments.format == "csv":
+        run_table(runs).write_csv(sys.stdout)
         return
-    told = found.summary(words(by))
-    if format == "json":
-        print(json.dumps(told, ensure_ascii=False, indent=1))
+    groups = runs.summary(words(arguments.label_by), arguments.per)
+    if arguments.format == "json":
+        print(json.dumps(groups, ensure_ascii=False, indent=1))
         return
     from rich.console import Console
 
     from ..views.console_summary import summary_table
 
     console = Console(highlight=False)
-    console.print(summary_table(told, console.width))
+    console.print(summary_table(groups, console.width))

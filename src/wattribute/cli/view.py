@@ -6,50 +6,65 @@ import contextlib
 import os
 import signal
 import sys
-from pathlib import Path
-from typing import Annotated, Any, Optional
+from argparse import SUPPRESS, Namespace
 
-import typer
+from .arguments import Parser, add_carbon, add_question, between, question_from
+from .progress import progress_bar
 
-from .options import with_selection
-from .reading import progress_bar
+EXAMPLES = (
+    "wattribute view trace",
+    "wattribute view a.watt --compare b.watt --no-browser --port 8080",
+    "wattribute view trace --html trace.html",
+)
 
-# Typer reads these at run time, on Python 3.10 too
-MaybePath = Optional[Path]  # noqa: UP045
-MaybeText = Optional[str]  # noqa: UP045
+
+def add_arguments(parser: Parser) -> None:
+    parser.group("Arguments").add_argument(
+        "path", metavar="PATH", help="Trace, recording or profile; also a recording still in progress."
+    )
+    parser.group("What").add_argument("--compare", metavar="PATH", help="Second recording, shown side by side.")
+    add_carbon(parser)
+    output = parser.group("Output")
+    output.add_argument("--html", metavar="FILE", help="Write one self-contained file instead of serving.")
+    output.add_argument(
+        "--port", type=between(0, 65535, int), default=0, metavar="N", help="Port to serve on; 0 (default): a free one."
+    )
+    output.add_argument(
+        "--bind",
+        default="127.0.0.1",
+        metavar="ADDR",
+        help="Address to serve on (default 127.0.0.1); any but loopback can be reached from the network.",
+    )
+    output.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="Do not open the page in the browser."
+    )
+    output.add_argument("--browser", action="store_true", default=True, help=SUPPRESS)
+    add_question(parser, without=("by", "statistics"))
 
 
-@with_selection
-def command(
-    path: Annotated[Path, typer.Argument(help="A trace, archive or recording, also one still being made.")],
-    selection: dict[str, Any],
-    compare: Annotated[MaybePath, typer.Option(help="A second recording, shown side by side.")] = None,
-    html: Annotated[MaybePath, typer.Option(help="Write one self-contained file instead of serving.")] = None,
-    zone: Annotated[MaybeText, typer.Option(help="Where the electricity comes from, for grams of CO2e.")] = None,
-    intensity: Annotated[MaybeText, typer.Option(help="g CO2e per kWh, a table, or a live source.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to serve on; 0 takes a free one.")] = 0,
-    host: Annotated[str, typer.Option(help="The address to serve on: others may let others in.")] = "127.0.0.1",
-    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
-) -> None:
+def run(arguments: Namespace) -> None:
     from ..views.page import view, write_page
 
-    selection |= {"zone": zone, "intensity": intensity}
+    path, compare = arguments.path, arguments.compare
+    options = {**question_from(arguments), "zone": arguments.zone, "intensity": arguments.intensity}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with progress_bar("making tiles") as progress:
-        if html is not None:
-            write_page(path, html, compare=compare, progress=progress, **selection)
-            print(f"wrote {html}")
+        if arguments.html is not None:
+            write_page(path, arguments.html, compare=compare, progress=progress, **options)
+            print(f"wrote {arguments.html}")
             return
-        page = view(path, compare=compare, host=host, port=port, progress=progress, **selection)
+        page = view(path, compare=compare, address=arguments.bind, port=arguments.port, progress=progress, **options)
     with page, contextlib.suppress(KeyboardInterrupt):
         print(f"{page.url}\nCtrl-C ends it.", flush=True)
-        if browser and _has_display():
+        if page.warning:
+            print(f"wattribute: warning: {page.warning}", file=sys.stderr, flush=True)
+        if arguments.browser and _has_display():
             import webbrowser
 
-            webbrowser.open(page.url)
+            webbrowser.open(page.redirect_file().as_uri())
         page.wait()
 
 
 def _has_display() -> bool:
-    """Without one, webbrowser would start a text browser in this terminal."""
+    """Whether a window can be opened; without a display webbrowser would start a text browser in this terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

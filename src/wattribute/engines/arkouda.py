@@ -11,31 +11,37 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..archive import ArchivedSpans
-from ..attribution.clip import Clipped
-from ..attribution.join import DeviceCurves, Part, Plan, Solved, asked, books, curves, masks, users
+from ..attribution.clip import SpanWindow
+from ..attribution.join import DeviceCurves, GroupResult, Part, Plan, asked, books, curves, masks, users, with_ranges
+from ..attribution.rollup import RowSums, grouping, unbalanced
 from ..attribution.rows import write_rows
 from ..errors import ClusterError, OptionError, WattributeError
-from ..model import Curve, Problem, Recording, Spans
-from ..model.select import SelectedSpans
+from ..model import Intervals, Recording, Spans
 from ..model.spans import spans_of
 from . import arrays
+from .cluster import within
 from .verbs import COLUMNS, Numbers, Verbs
-from .work import Done, Work
+from .work import EngineResult, Work, reduce
 
 if TYPE_CHECKING:
     import polars as pl
 
 _PORT = 5555
-_REACH_S = 5
-_LIVE_S = 10  # without a heartbeat, which a busy server has as well, it is gone
+_CONNECT_TIMEOUT_S = 5
+_HEARTBEAT_TIMEOUT_S = 10  # without a heartbeat, which a busy server has as well, it is gone
+_SIGNATURE, _ZMTP = 10, b"\xff\x7f"  # bytes of ZeroMQ's signature; the first and the last of them
+# NumPy's arrays needed up to 324 at the peak of a fold with bounds; what a server needs was not measured
+_BYTES_PER_SPAN = 400
+TOGETHER_EVENTS = 4_000_000  # of small groups, which cost more in commands than in work
 _RELEASE = (
     "install the one of the server's release: pip install 'arkouda @ git+https://github.com/Bears-R-Us/arkouda@TAG'"
 )
@@ -56,8 +62,8 @@ class Arkouda:
 
     def read(self, files: Sequence[Path]) -> dict[str, Any]:
         names = [str(file) for file in files]
-        found = self.client.read_parquet(names, datasets=[*COLUMNS], null_handling="none")
-        return {name: found[name] for name in COLUMNS}
+        columns = self.client.read_parquet(names, datasets=[*COLUMNS], null_handling="none")
+        return {name: columns[name] for name in COLUMNS}
 
     def arange(self, count: int) -> Any:
         return self.client.arange(count)
@@ -88,16 +94,19 @@ class Arkouda:
     def sums(self, code: Any, size: int, columns: Sequence[Any]) -> list[Numbers]:
         groups = self.client.GroupBy(code)
         at = self.get(groups.unique_keys)
-        found = []
+        totals = []
         for column in columns:
             sums = self.get(groups.sum(column)[1])
             whole = np.zeros(size, np.float64 if sums.dtype.kind == "f" else np.int64)
             whole[at] = sums
-            found.append(whole)
-        return found
+            totals.append(whole)
+        return totals
 
     def any(self, mask: Any) -> bool:
         return bool(self.client.any(mask))
+
+    def free_bytes(self) -> int | None:
+        return int(self.client.get_mem_avail("b"))
 
 
 class Server:
@@ -132,27 +141,48 @@ def connect(server: str = "localhost", port: int = _PORT) -> Server:
     global _current
     client = _client()
     address = f"{server}:{port}"
+    began = time.monotonic()
     try:
-        socket.create_connection((server, port), _REACH_S).close()
+        greeting = _greeting(server, port)
     except (OSError, OverflowError, UnicodeError) as error:  # the latter: a port or a name that cannot be
-        why = getattr(error, "strerror", None) or error
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ClusterError(f"no Arkouda server at {address} ({why}); start arkouda_server there") from error
-    with warnings.catch_warnings():  # of differing versions, which get a line of their own
+    if greeting[:1] + greeting[9:] != _ZMTP:
+        answer = "it says nothing" if not greeting else "it speaks another protocol"
+        raise ClusterError(f"{address} does not answer as an Arkouda server ({answer})")
+    with warnings.catch_warnings():  # of differing versions, which get a separate line
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            client.connect(server, port, timeout=_LIVE_S)
+            left = max(0.1, _CONNECT_TIMEOUT_S - (time.monotonic() - began))
+            within(left, lambda: client.connect(server, port, timeout=_HEARTBEAT_TIMEOUT_S))
         except RuntimeWarning as warning:
             raise ClusterError(f"the Arkouda client does not fit the server at {address}; {_RELEASE}") from warning
-        except Exception as error:  # whatever is listening there, it is no server of this client
+        except Exception as error:  # what listens there is no server of this client
+            late = isinstance(error, TimeoutError) and not str(error)
             line = (str(error).splitlines() or [type(error).__name__])[0]
+            line = f"no answer within {_CONNECT_TIMEOUT_S} s" if late else line
             raise ClusterError(f"{address} does not answer as an Arkouda server ({line})") from error
     _current = Server(Arkouda(client), address)
     return _current
 
 
+def _greeting(server: str, port: int) -> bytes:
+    """What a server says first: one of ZeroMQ, as Arkouda's is, its signature; nothing if it waits."""
+    greeting = b""
+    until = time.monotonic() + _CONNECT_TIMEOUT_S
+    with socket.create_connection((server, port), _CONNECT_TIMEOUT_S) as peer, contextlib.suppress(TimeoutError):
+        while len(greeting) < _SIGNATURE and (left := until - time.monotonic()) > 0:
+            peer.settimeout(left)
+            more = peer.recv(_SIGNATURE - len(greeting))
+            if not more:
+                break
+            greeting += more
+    return greeting
+
+
 def _client() -> Any:
     try:
-        # it greets on stdout and warns of its own imports, which is nothing to us
+        # it prints a greeting and warnings about its imports, which do not concern the user
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import arkouda
@@ -175,15 +205,16 @@ def _server(where: str) -> Server:
     return connect(host, int(port))
 
 
-def run(work: Work) -> Done:
+def run(work: Work) -> EngineResult:
     """Solve every group on the server; if it is lost on the way, what was finished is kept and marked."""
     global _current
     _check(work.plan)
     server = _server(work.where)
-    solved: list[Solved] = []
-    for group in work.groups:
+    solved: list[RowSums] = []
+    left, how = len(work.groups), grouping(work.recording, work.plan)
+    for groups in _together(work):
         try:
-            solved.append(_solve(work, group, server.verbs))
+            [sums] = reduce(work, [_solve(work, groups, server.verbs)], how)
         except WattributeError:  # some of ours are RuntimeErrors as well
             raise
         except (ConnectionError, RuntimeError) as error:
@@ -192,49 +223,77 @@ def run(work: Work) -> Done:
             lost = f"the Arkouda server {server.address} failed or was lost ({line})"
             if not solved:
                 raise ClusterError(f"{lost}; nothing was finished") from error
-            left = len(work.groups) - len(solved)
-            return Done(
-                solved, [Problem("partial", f"{lost}; {left} of {len(work.groups)} groups are not in the result")]
-            )
-    return Done(solved)
+            return EngineResult(solved, (), f"{lost}; {left} of {len(work.groups)} groups are not in the result")
+        wrong = unbalanced(work.plan, sums)
+        if wrong:
+            raise ClusterError(f"the answer of the Arkouda server {server.address} does not balance ({wrong})")
+        solved.append(sums)
+        left -= len(groups)
+    return EngineResult(solved)
+
+
+def _together(work: Work) -> list[list[tuple[int, ...]]]:
+    """Groups that are solved with the same commands: small ones of one view."""
+    batches: list[list[tuple[int, ...]]] = []
+    room = 0
+    last = None
+    for group in sorted(work.groups, key=lambda group: work.plan.sources[group[0]].of):
+        of = work.plan.sources[group[0]].of
+        events = sum(max(1, int(work.recording.locations.events[user])) for user in users(work.plan, group))
+        if not batches or of != last or events > room:
+            batches.append([])
+            room = TOGETHER_EVENTS
+        batches[-1].append(group)
+        room, last = room - events, of
+    return batches
 
 
 def _check(plan: Plan) -> None:
-    options = plan.options
-    if options.sliced or options.statistics or options.method == "solve":
+    question = plan.question
+    if question.sliced or question.statistics or question.method == "solve" or question.per is not None:
         raise OptionError(
-            "engine 'arkouda' has no rows by reading or bin, statistics or method 'solve'; use engine 'local' or 'dask'"
+            "engine 'arkouda' has no rows by reading or bin, statistics, method 'solve' or --per; "
+            "use engine 'local' or 'dask'"
         )
 
 
-def _solve(work: Work, group: Sequence[int], verbs: Verbs) -> Solved:
-    """The parts and books of one group."""
+def _solve(work: Work, groups: Sequence[tuple[int, ...]], verbs: Verbs) -> GroupResult:
+    """The parts and books of some groups of one view, which share no location."""
     recording, plan = work.recording, work.plan
-    where = _Locations(recording, plan, group, verbs)
-    crowd = asked(plan, group)
-    known = dict(zip(crowd, arrays.busy(where.spans(crowd)[0]), strict=True)) if crowd else {}
-    found = curves(recording, plan, group, known=known)
+    where = _Locations(recording, plan, groups[0], verbs)
+    crowd = sorted({location for group in groups for location in asked(plan, group)})
+    locations = sorted({location for group in groups for location in users(plan, group)})
+    known: dict[int, Intervals] = {}
+    if crowd:
+        lanes = [lane for lane, location in enumerate(locations) if location in set(crowd)]
+        found_busy = arrays.busy(where.spans(locations)[0], lanes)
+        known = {locations[lane]: found_busy[lane] for lane in lanes}
+    devices: dict[int, DeviceCurves] = {}
+    for group in groups:
+        devices |= curves(recording, plan, group, known=known)
     parts: list[Part] = []
-    for locations, rows, against in _batches(plan, group, found):
-        spans, row = where.spans(locations)
+    for some in _fitting(locations, devices):
+        spans, row = where.spans(some)
+        sources = [tuple(at for at in devices if location in devices[at].split.curves) for location in some]
+        against = [
+            [devices[at].split.curves[location] for at in own] for location, own in zip(some, sources, strict=True)
+        ]
         paths_of = len(recording.frames) if plan.keys.by_path else None
         folds = arrays.fold(spans, row, len(plan.keys.labels), against, paths_of)
-        parts += [Part(location, rows, fold) for location, fold in zip(locations, folds, strict=True)]
+        folded = (Part(*one) for one in zip(some, sources, folds, strict=True))
+        parts += [with_ranges(recording, plan, part, devices) for part in folded]
     if work.spans is not None:
-        write_rows(recording, plan, found, users(plan, group), work.spans)
-    return Solved(parts, books(found))
+        for group in groups:
+            own = {at: devices[at] for at in group}
+            write_rows(recording, plan, own, users(plan, group), work.spans)
+    return GroupResult(parts, books(devices))
 
 
-def _batches(
-    plan: Plan, group: Sequence[int], found: dict[int, DeviceCurves]
-) -> list[tuple[list[int], tuple[int, ...], list[Curve]]]:
-    """Locations that are folded against the same curves: (locations, rows of the plan's sources, curves)."""
-    made: dict[tuple[Any, ...], tuple[list[int], tuple[int, ...], list[Curve]]] = {}
-    for location in users(plan, group):
-        rows = tuple(row for row in found if location in found[row].split.curves)
-        against = [found[row].split.curves[location] for row in rows]
-        made.setdefault((rows, *map(id, against)), ([], rows, against))[0].append(location)
-    return list(made.values())
+def _fitting(locations: Sequence[int], devices: Mapping[int, DeviceCurves]) -> list[list[int]]:
+    """Locations whose curves fit on one axis of time: all of them, unless a recording lasts for years."""
+    curves = [curve for device in devices.values() for curve in device.split.curves.values()]
+    most = max(1, arrays.most_curves(curves))
+    return [list(locations[at : at + most]) for at in range(0, len(locations), most)]
 
 
 class _Locations:
@@ -253,31 +312,29 @@ class _Locations:
     def spans(self, locations: Sequence[int]) -> tuple[arrays.Lanes, Any]:
         """Spans and their rows."""
         if self._last[0] != list(locations):
-            found = _lanes(self.verbs, self.recording.spans, locations)
+            lanes = _lanes(self.verbs, self.recording.spans, locations)
             kinds = [self.kind[location] for location in locations]
-            self._last = list(locations), arrays.kept(found, self.row_of, kinds)
+            self._last = list(locations), arrays.kept(lanes, self.row_of, kinds)
         spans: tuple[arrays.Lanes, Any] = self._last[1]
         return spans
 
 
 def _lanes(verbs: Verbs, source: Any, locations: Sequence[int]) -> arrays.Lanes:
     """The spans of some locations of a source, on the server."""
-    if isinstance(source, Clipped):
+    if isinstance(source, SpanWindow):
         return arrays.between(_lanes(verbs, source.inner, locations), source.begin, source.end)
-    if isinstance(source, SelectedSpans):
-        inner = _lanes(verbs, source.source, locations)
-        return arrays.kept(inner, np.where(source.kept, 0, -1)[None].astype(np.int64), [0] * len(locations))[0]
     if isinstance(source, ArchivedSpans):
         files = {at: source.folder / f"{at}.parquet" for at in locations}
         sizes = [_rows(files[at]) for at in locations]
         if all(size is not None for size in sizes) and any(sizes):
             there = [files[at] for at, size in zip(locations, sizes, strict=True) if size]
+            _check_memory(verbs, sum(size or 0 for size in sizes), len(locations))
             return arrays.lanes(verbs, verbs.read(there), [size or 0 for size in sizes])
     return _sent(verbs, spans_of(source, locations))
 
 
 def _rows(file: Path) -> int | None:
-    """How many spans a file holds; None if it cannot be told, so that reading it here says why."""
+    """Count the spans of a file; None if it cannot be read, so that reading it here raises the error."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -289,7 +346,19 @@ def _rows(file: Path) -> int | None:
         return None
 
 
+def _check_memory(verbs: Verbs, spans: int, locations: int) -> None:
+    """Refuse spans that would fill the server's memory: it ends when an array does not fit."""
+    free, need = verbs.free_bytes(), spans * _BYTES_PER_SPAN
+    if free is not None and need > free:
+        raise ClusterError(
+            f"{spans:,} spans of {locations} locations need about {need / 1e9:.3g} GB on the Arkouda server, which has "
+            f"{free / 1e9:.3g} GB free; ask for fewer (--process), start a larger server, or use engine 'local' or "
+            "'dask', whose memory does not grow with spans"
+        )
+
+
 def _sent(verbs: Verbs, tables: Sequence[Spans]) -> arrays.Lanes:
+    _check_memory(verbs, sum(map(len, tables)), len(tables))
     whole = {name: np.concatenate([getattr(spans, name) for spans in tables]) for name in COLUMNS}
     wide = {name: column if column.dtype == bool else column.astype(np.int64) for name, column in whole.items()}
     return arrays.lanes(verbs, {name: verbs.put(column) for name, column in wide.items()}, [len(t) for t in tables])

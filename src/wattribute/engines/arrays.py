@@ -1,10 +1,11 @@
 """Attribution as array operations, written once: the same lines run on NumPy's arrays and on those of a server.
 
-The locations that are folded against the same curves are *lanes* of one long table of spans (``Lanes``). Energy is a
-lookup in a curve (``rise``), what is asked for are sums by (lane, row), so nothing but readings, busy intervals of
-shared devices and those sums passes through the client. ``_core.reference`` says what every step means; where it walks
-through spans in the order they end, sums by row do the same: a row's self is its spans' totals minus those of their
-children, and time between children is found by sorting siblings.
+The locations of some groups are *lanes* of one long table of spans (``Lanes``). Energy is a lookup in a curve, and the
+curves of all lanes lie one behind the other in one table (``Lines``): a step is one command to a server, however many
+groups, devices and locations take part. What is asked for are sums by (lane, row), so nothing but readings, busy
+intervals of shared devices and those sums passes through the client. ``_core.reference`` says what every step means;
+where it walks through spans in the order they end, sums by row do the same: a row's self is its spans' totals minus
+those of their children, and the time between children comes from sorting siblings.
 """
 
 from __future__ import annotations
@@ -83,48 +84,55 @@ def kept(spans: Lanes, row_of: npt.NDArray[np.int64], kind: Sequence[int]) -> tu
     return spans.only(stays, above), row[stays]
 
 
-def busy(spans: Lanes) -> list[Intervals]:
-    """Per lane when it was inside a span of positive length; touching intervals are merged."""
+def busy(spans: Lanes, lanes: Sequence[int] | None = None) -> list[Intervals]:
+    """Per lane when it was inside a span of positive length, of these lanes only; touching intervals are merged."""
+    verbs = spans.verbs
     outer = (spans.parent < 0) & (spans.end > spans.start)
-    start, end, lane = _runs(spans.verbs, spans.start[outer], spans.end[outer], spans.lane[outer])
-    get = spans.verbs.get
-    start, end, edges = get(start), get(end), np.searchsorted(get(lane), np.arange(spans.count + 1))
+    if lanes is not None and len(lanes) < spans.count:
+        outer = outer & (verbs.put(np.isin(np.arange(spans.count), lanes))[spans.lane])
+    start, end, lane = _runs(verbs, spans.start[outer], spans.end[outer], spans.lane[outer])
+    start, end, edges = verbs.get(start), verbs.get(end), np.searchsorted(verbs.get(lane), np.arange(spans.count + 1))
     return [Intervals(start[a:b], end[a:b]) for a, b in pairwise(edges)]
 
 
-def fold(spans: Lanes, row: Any, rows: int, curves: Sequence[Curve], paths_of: int | None = None) -> list[Fold]:
-    """Each lane rolled up against curves; with ``paths_of`` frames call paths are the rows."""
+def fold(
+    spans: Lanes, row: Any, rows: int, curves: Sequence[Sequence[Curve]], paths_of: int | None = None
+) -> list[Fold]:
+    """Each lane rolled up against its own curves; with ``paths_of`` frames call paths are the rows."""
     verbs, paths = spans.verbs, None
     if paths_of is not None:
         row, paths = _paths(spans, paths_of)
         rows = len(paths)
     code, size = spans.lane * rows + row, spans.count * rows
     inner = spans.parent >= 0
-    outer = None if paths is not None or not verbs.any(inner) else _outermost(spans, row)
+    nested = verbs.any(inner)
+    outer = None if paths is not None or not nested else _outermost(spans, row)
     columns = [verbs.where(spans.resumed, 0, 1), spans.end - spans.start]
-    for curve in curves:
-        columns += [covered(verbs, curve.pieces, spans), rise(verbs, curve, spans)]
+    tables = ArrayCurves.of(spans, curves)
+    for slot in tables.slots:
+        columns += [slot.rise(slot.covered), slot.rise(slot.values)]
     own = verbs.sums(code, size, columns)
     below = [np.zeros_like(sums) for sums in own]
-    if verbs.any(inner):
+    if nested:
         below[1:] = verbs.sums(code[spans.parent[inner]], size, [column[inner] for column in columns[1:]])
     whole = own if outer is None else verbs.sums(code[outer], size, [column[outer] for column in columns])
-    bounds = _bounds(spans, code, size, outer, curves)
+    bounds = _bounds(spans, tables, code, rows, outer, nested)
 
     def of(lane: int) -> Fold:
-        part = slice(lane * rows, (lane + 1) * rows)
+        part, count = slice(lane * rows, (lane + 1) * rows), len(curves[lane])
         self_ = [(a - b)[part] for a, b in zip(own, below, strict=True)]
         total = [sums[part] for sums in whole]
+        bounded = any(curve.edges is not None for curve in curves[lane])
         return Fold(
             calls=own[0][part],
             self_ticks=self_[1],
             total_ticks=total[1],
-            self_covered=_stack(self_[2::2], rows, np.int64),
-            total_covered=_stack(total[2::2], rows, np.int64),
-            self_value=_stack(self_[3::2], rows, np.float64),
-            total_value=_stack(total[3::2], rows, np.float64),
+            self_covered=_stack(self_[2::2][:count], rows, np.int64),
+            total_covered=_stack(total[2::2][:count], rows, np.int64),
+            self_value=_stack(self_[3::2][:count], rows, np.float64),
+            total_value=_stack(total[3::2][:count], rows, np.float64),
             paths=paths,
-            **{name: None if found is None else found[:, part] for name, found in bounds.items()},
+            **{name: sums[:count, part] if bounded else None for name, sums in bounds.items()},
         )
 
     return [of(lane) for lane in range(spans.count)]
@@ -134,44 +142,114 @@ def _stack(columns: Sequence[Numbers], rows: int, like: type) -> Any:
     return np.stack(columns) if len(columns) else np.zeros((0, rows), like)
 
 
-class Line(NamedTuple):
-    """A piecewise linear function on the server; flat before its first and after its last knot."""
+class ArrayKnots(NamedTuple):
+    """Piecewise linear functions one behind the other, flat before their first and after their last knot."""
 
-    verbs: Verbs
-    times: Any  # to search in
-    knots: tuple[Any, Any, Any]  # time, value and slope from each knot on, and one more in front for what is before
-
-    def at(self, moments: Any) -> Any:
-        place = self.verbs.search(self.times, moments, "right")
-        time, value, slope = (column[place] for column in self.knots)
-        return slope * (moments - time) + value
-
-    def over(self, spans: Lanes) -> Any:
-        """What it rises by during each span."""
-        return self.at(spans.end) - self.at(spans.start)
+    times: list[Numbers]
+    values: list[Numbers]
+    slopes: list[Numbers]  # from each knot on to the next
 
 
-def _line(verbs: Verbs, times: Numbers, values: Numbers, slopes: Numbers) -> Line:
-    knots = (times[:1], times), (values[:1], values), (slopes[:0], [0], slopes, [0])
-    return Line(verbs, verbs.put(times), tuple(verbs.put(np.concatenate(parts)) for parts in knots))
+class Slot:
+    """The first curve of each lane, or the second …: lanes of one device have the same one."""
+
+    def __init__(self, lines: ArrayCurves, curves: Sequence[Curve | None]) -> None:
+        self.lines = lines
+        number: dict[int, int] = {}
+        self.curves: list[Curve | None] = []
+        for curve in curves:
+            if id(curve) not in number:
+                number[id(curve)] = len(number)
+                self.curves.append(curve)
+        self.curve_of_lane = np.array([number[id(curve)] for curve in curves], np.int64)
+        spans, verbs = lines.spans, lines.spans.verbs
+        self.which = verbs.put(self.curve_of_lane)
+        curve = self.which[spans.lane]
+        self.curve = verbs.join([curve, curve])  # of each span's start, then of each span's end
+        self.moments = self.curve * lines.width + lines.moments
+
+    @property
+    def values(self) -> ArrayKnots:
+        """What users received: with the arithmetic of ``reference.evaluate``."""
+        knots = ArrayKnots([], [], [])
+        for curve in self.curves:
+            whole = curve is not None and len(curve.times) > 1
+            times = np.asarray(curve.times, np.int64) if curve is not None and whole else np.empty(0, np.int64)
+            values = np.asarray(curve.values, np.float64) if curve is not None and whole else np.empty(0)
+            knots.times.append(times)
+            knots.values.append(values)
+            knots.slopes.append(np.diff(values) / np.diff(times))
+        return knots
+
+    @property
+    def covered(self) -> ArrayKnots:
+        """Ticks inside of the pieces of time that readings cover."""
+        knots = ArrayKnots([], [], [])
+        for curve in self.curves:
+            none = np.empty(0, np.int64)
+            start, end = (none, none) if curve is None else (curve.pieces.start, curve.pieces.end)
+            before = np.cumsum(end - start)
+            knots.times.append(np.stack([start, end], axis=1).ravel())
+            knots.values.append(np.stack([before - (end - start), before], axis=1).ravel())
+            knots.slopes.append(np.tile([1, 0], len(start))[:-1])
+        return knots
+
+    def rise(self, knots: ArrayKnots) -> Any:
+        """What the functions rise by during each span."""
+        lines, verbs = self.lines, self.lines.spans.verbs
+        one, like = np.zeros(1, np.int64), np.float64 if any(v.dtype.kind == "f" for v in knots.values) else np.int64
+        time = np.concatenate([np.concatenate([t[:1] if len(t) else one + lines.base, t]) for t in knots.times])
+        value = np.concatenate([np.concatenate([v[:1] if len(v) else one, v]) for v in knots.values])
+        pairs = zip(knots.slopes, knots.times, strict=True)
+        slope = np.concatenate([np.concatenate([one, slopes, one[: len(times)]]) for slopes, times in pairs])
+        keys = lines.keys(knots.times)
+        place = verbs.search(verbs.put(keys), self.moments, "right") + self.curve  # each function has a row in front
+        since = lines.moments - verbs.put(time - lines.base)[place]
+        at = verbs.put(slope.astype(like))[place] * since + verbs.put(value.astype(like))[place]
+        count = len(lines.spans)
+        return at[count:] - at[:count]
 
 
-def rise(verbs: Verbs, curve: Curve, spans: Lanes) -> Any:
-    """What a curve rose by during each span, with the arithmetic of ``reference.evaluate``."""
-    times, values = np.asarray(curve.times, np.int64), np.asarray(curve.values, np.float64)
-    if len(times) < 2:
-        return verbs.zeros(len(spans), float)
-    return _line(verbs, times, values, np.diff(values) / np.diff(times)).over(spans)
+class ArrayCurves:
+    """The curves of all lanes on one axis: a moment of curve n lies at n · width + time."""
+
+    def __init__(self, spans: Lanes, base: int, width: int) -> None:
+        self.spans, self.base, self.width = spans, base, width
+        self.moments = spans.verbs.join([self.since(spans.start), self.since(spans.end)])
+        self.slots: list[Slot] = []
+
+    @classmethod
+    def of(cls, spans: Lanes, curves: Sequence[Sequence[Curve]]) -> ArrayCurves:
+        times = [time for some in curves for curve in some for time in _times(curve)]
+        low, high = min((int(t.min()) for t in times), default=0), max((int(t.max()) for t in times), default=0)
+        instance = cls(spans, low - 1, high - low + 3)
+        for slot in range(max(map(len, curves), default=0)):
+            instance.slots.append(Slot(instance, [some[slot] if slot < len(some) else None for some in curves]))
+        return instance
+
+    def since(self, moments: Any) -> Any:
+        """Ticks since the beginning of the axis; moments outside of all curves lie at its ends."""
+        where, last = self.spans.verbs.where, self.base + self.width - 1
+        moments = where(moments < self.base, self.base, moments)
+        return where(moments > last, last, moments) - self.base
+
+    def keys(self, times: Sequence[Numbers]) -> Numbers:
+        return np.concatenate([n * self.width + (t - self.base) for n, t in enumerate(times)]).astype(np.int64)
 
 
-def covered(verbs: Verbs, pieces: Intervals, spans: Lanes) -> Any:
-    """Ticks of each span inside pieces of time."""
-    if not len(pieces.start):
-        return verbs.zeros(len(spans), int)
-    before = np.cumsum(pieces.end - pieces.start)
-    times = np.stack([pieces.start, pieces.end], axis=1).ravel()
-    values = np.stack([before - (pieces.end - pieces.start), before], axis=1).ravel()
-    return _line(verbs, times, values, np.tile([1, 0], len(pieces))[:-1]).over(spans)
+def _times(curve: Curve) -> list[Numbers]:
+    """The moments of a curve that a span is compared with."""
+    moments = [np.asarray(curve.times), curve.pieces.start, curve.pieces.end]
+    if curve.edges is not None:
+        moments += [np.asarray(curve.edges), np.asarray(curve.edges) - curve.latency_ticks]
+    return [times for times in moments if len(times)]
+
+
+def most_curves(curves: Sequence[Curve]) -> int:
+    """How many curves fit on one axis of int64."""
+    times = [time for curve in curves for time in _times(curve)]
+    length = max((int(t.max()) for t in times), default=0) - min((int(t.min()) for t in times), default=0) + 3
+    return int(2**62 // length)
 
 
 def _walk(spans: Lanes) -> Iterator[tuple[Any, Any]]:
@@ -188,7 +266,7 @@ def _walk(spans: Lanes) -> Iterator[tuple[Any, Any]]:
 
 
 def _outermost(spans: Lanes, row: Any) -> Any:
-    """Which spans have no ancestor of their own row; None if all."""
+    """Which spans have no ancestor in the same row; None if all."""
     inside = spans.verbs.zeros(len(spans), int)
     for who, above in _walk(spans):
         inside[who] = inside[who] + spans.verbs.where(row[above] == row[who], 1, 0)
@@ -204,16 +282,16 @@ def _paths(spans: Lanes, frames: int) -> tuple[Any, Paths]:
     path = verbs.zeros(len(spans), int)
     frame: list[Numbers] = []
     parent: list[Numbers] = []
-    made = level = 0
+    numbered = level = 0
     while verbs.any(depth == level):
         at = verbs.arange(len(spans))[depth == level]
         above = spans.parent[at]
         key = verbs.where(above < 0, 0, path[verbs.where(above < 0, 0, above)] + 1) * frames + spans.frame[at]
         keys, which = verbs.distinct(key)
-        path[at] = which + made
+        path[at] = which + numbered
         frame.append(keys % frames)
         parent.append(keys // frames - 1)
-        made, level = made + len(keys), level + 1
+        numbered, level = numbered + len(keys), level + 1
     none = np.empty(0, np.int64)
     return path, Paths(np.concatenate([*frame, none]), np.concatenate([*parent, none]))
 
@@ -221,20 +299,29 @@ def _paths(spans: Lanes, frames: int) -> tuple[Any, Paths]:
 # ---------------------------------------------------------------------------------------------------------- bounds
 
 
-def _bounds(spans: Lanes, code: Any, size: int, outer: Any, curves: Sequence[Curve]) -> dict[str, Any]:
-    names = ("self_low", "self_high", "total_low", "total_high")
-    if all(curve.edges is None for curve in curves):
-        return dict.fromkeys(names)
-    found = {name: np.full((len(curves), size), np.nan) for name in names}
+def _bounds(spans: Lanes, lines: ArrayCurves, code: Any, rows: int, outer: Any, nested: bool) -> dict[str, Any]:
+    """The least and the greatest value of each (curve, code); NaN where a curve has no bounds."""
+    names, size = ("self_low", "self_high", "total_low", "total_high"), spans.count * rows
+    bounds = {name: np.full((len(lines.slots), size), np.nan) for name in names}
+    bounded = [any(curve is not None and curve.edges is not None for curve in slot.curves) for slot in lines.slots]
+    if not any(bounded):
+        return bounds
     whole = (spans.start, spans.end, code) if outer is None else (spans.start[outer], spans.end[outer], code[outer])
-    pieces = _innermost(spans, code)
-    runs = {which: _by_code(spans.verbs, *those) for which, those in (("self", pieces), ("total", whole))}
-    for c, curve in enumerate(curves):
-        if curve.edges is not None:
-            for which, run in runs.items():
-                low, high = _windows(spans.verbs, curve, *run, size)
-                found[f"{which}_low"][c], found[f"{which}_high"][c] = low, high
-    return found
+    pieces = {"self": _innermost(spans, code), "total": whole} if nested else {"total": whole}
+    for which, those in pieces.items():
+        start, end, run = _by_code(spans.verbs, *those)
+        runs = _Runs(lines.since(start), lines.since(end), run, run // rows)
+        slots = [slot for slot, has in zip(lines.slots, bounded, strict=True) if has]
+        sums = iter(spans.verbs.sums(run, size, [column for slot in slots for column in _windows(slot, runs)]))
+        for number, slot in enumerate(lines.slots):
+            if bounded[number]:
+                low, high = next(sums), next(sums)
+                has = np.array([curve is not None and curve.edges is not None for curve in slot.curves], bool)
+                kept = np.repeat(has[slot.curve_of_lane], rows)
+                for name in (which,) if nested else ("self", "total"):  # without children self is total
+                    bounds[f"{name}_low"][number] = np.where(kept, low, np.nan)
+                    bounds[f"{name}_high"][number] = np.where(kept, high, np.nan)
+    return bounds
 
 
 def _innermost(spans: Lanes, code: Any) -> tuple[Any, Any, Any]:
@@ -275,19 +362,40 @@ def _runs(verbs: Verbs, start: Any, end: Any, code: Any) -> tuple[Any, Any, Any]
     return start[begins], end[ends], code[begins]
 
 
-def _windows(verbs: Verbs, curve: Curve, start: Any, end: Any, code: Any, size: int) -> list[Numbers]:
-    """The least and the greatest value of each code's runs, as ``reference._windows``."""
-    if not int(start.size):
-        return [np.zeros(size), np.zeros(size)]
-    edges, low, high = (np.asarray(part) for part in (curve.edges, curve.low, curve.high))
-    opens, closes = verbs.put(edges[:-1] - curve.latency_ticks), verbs.put(edges[1:])
-    low, high = (verbs.put(np.concatenate([[0.0], np.cumsum(part)])) for part in (low, high))
-    j0, j1 = verbs.search(opens, start, "left"), verbs.search(closes, end, "right")
+class _Runs(NamedTuple):
+    """Pieces of time by code and time; ``start`` and ``end`` since the beginning of the axis of ``Lines``."""
+
+    start: Any
+    end: Any
+    code: Any
+    lane: Any
+
+
+def _windows(slot: Slot, runs: _Runs) -> tuple[Any, Any]:
+    """The least and the greatest value of each run, as ``reference._windows``."""
+    lines, verbs, none = slot.lines, slot.lines.spans.verbs, np.empty(0, np.int64)
+    if not int(runs.start.size):
+        return verbs.zeros(0, float), verbs.zeros(0, float)
+    edges, low, high = [], [], []
+    for curve in slot.curves:
+        bounds = None if curve is None or curve.edges is None else (curve.edges, curve.low, curve.high)
+        own = [np.asarray(column) for column in bounds or (none, none, none)]
+        edges.append(own[0])
+        low.append(np.concatenate([[0.0], np.cumsum(own[1])]))
+        high.append(np.concatenate([[0.0], np.cumsum(own[2])]))
+    late = [curve.latency_ticks if curve is not None else 0 for curve in slot.curves]
+    opens = verbs.put(lines.keys([some[:-1] - ticks for some, ticks in zip(edges, late, strict=True)]))
+    closes = verbs.put(lines.keys([some[1:] for some in edges]))
+    least, greatest = verbs.put(np.concatenate(low)), verbs.put(np.concatenate(high))
+    which = slot.which[runs.lane]  # each curve has one running sum more than windows
+    first = which * lines.width
+    begin, stop = first + runs.start, first + runs.end
+    j0, j1 = verbs.search(opens, begin, "left"), verbs.search(closes, stop, "right")
     j1 = verbs.where(j1 < j0, j0, j1)
-    k0, k1 = verbs.search(closes, start, "right"), verbs.search(opens, end, "left")
-    none = verbs.zeros(1, int)
-    before = verbs.join([none, k1[:-1]])
-    same = verbs.join([none == 1, code[1:] == code[:-1]])
+    k0, k1 = verbs.search(closes, begin, "right"), verbs.search(opens, stop, "left")
+    zero = verbs.zeros(1, int)
+    before = verbs.join([zero, k1[:-1]])
+    same = verbs.join([zero == 1, runs.code[1:] == runs.code[:-1]])
     k0 = verbs.where(same & (before > k0), before, k0)
     k1 = verbs.where(k1 < k0, k0, k1)
-    return verbs.sums(code, size, [low[j1] - low[j0], high[k1] - high[k0]])
+    return least[j1 + which] - least[j0 + which], greatest[k1 + which] - greatest[k0 + which]

@@ -1,7 +1,7 @@
-"""A Dask cluster to work on: found or started, reached in seconds or not at all, and fit for the work.
+"""Connection to a Dask cluster: a scheduler's address, the client open in this process, or workers started here.
 
-``connected`` takes an address, else the client that is open in this process, else starts workers on this machine. What
-the user opened stays open.
+``connected`` reaches the cluster in ``CONNECT_S`` seconds or raises; ``check`` waits for workers and compares versions
+and code. What the user opened stays open. Inside of a ``session`` one cluster serves all questions.
 """
 
 from __future__ import annotations
@@ -9,31 +9,85 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
 
 from ..errors import ClusterError, MissingExtraError
+from . import identity
 from .local import available
 
 CONNECT_S = 5
 WORKERS_S = 15  # the first may be starting
-_COMPARED = ("wattribute", "numpy")
-_MALLOC = "MALLOC_TRIM_THRESHOLD_"  # Dask's value of it gives memory back after every large array
+_COMPARED_PACKAGES = ("wattribute", "numpy")
+_MALLOC_VARIABLE = "MALLOC_TRIM_THRESHOLD_"  # Dask's value of it gives memory back after every large array
+
+
+T = TypeVar("T")
+
+
+class _Session:
+    """Clients that stay open until the outermost session ends."""
+
+    def __init__(self) -> None:
+        self.clients: dict[tuple[str, int | None], Any] = {}
+        self.stack = ExitStack()
+
+    def client(self, address: str, workers: int | None) -> Any:
+        client = self.clients.get((address, workers))
+        if client is None or client.status != "running":  # its scheduler went away
+            client = self.stack.enter_context(_opened(address, workers))
+            self.clients[address, workers] = client
+        return client
+
+
+_session: ContextVar[_Session | None] = ContextVar("session", default=None)
+
+
+@contextmanager
+def session() -> Iterator[None]:
+    """Questions asked inside share their clusters, which end with the outermost session."""
+    if _session.get() is not None:
+        yield
+        return
+    opened = _Session()
+    token = _session.set(opened)
+    try:
+        with opened.stack:
+            yield
+    finally:
+        _session.reset(token)
 
 
 @contextmanager
 def connected(address: str, workers: int | None) -> Iterator[Any]:
-    """A client of the cluster at ``address``; without one, of whichever is at hand."""
-    distributed = _distributed()
+    """A client of the cluster at ``address``; without one the client open in this process, else workers here."""
     if not address:
         try:
-            yield distributed.get_client()
+            yield _distributed().get_client()
             return
         except ValueError:  # none is open
             pass
-    with _quiet(), _own(distributed, workers) if not address else _reached(distributed, address) as client:
+    shared = _session.get()
+    if shared is not None:
+        yield shared.client(address, workers)
+        return
+    with _opened(address, workers) as client:
+        yield client
+
+
+@contextmanager
+def _opened(address: str, workers: int | None) -> Iterator[Any]:
+    distributed = _distributed()
+    where: AbstractContextManager[Any] = (
+        _reached(distributed, address) if address else _own(distributed, workers or available())
+    )
+    with _quiet(), where as client:
         yield client
 
 
@@ -53,39 +107,94 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
         try:
             if not address.startswith("inproc://"):  # a client that was made for no address at all never closes
                 distributed.comm.get_address_host_port(address)
+                kind = within(CONNECT_S, lambda: _run_loop(lambda: _identity(distributed, address))).get("type")
+                if kind != "Scheduler":
+                    raise ValueError(f"it answers as a {kind}")
             client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            reason = (str(error.__cause__ or "") or str(error)).partition("\n")[0].rpartition(">: ")[2]
+        except Exception as error:  # bytes of another protocol end in any kind, MemoryError among them
             raise ClusterError(
-                f"no Dask scheduler answers at {address} within {CONNECT_S} s ({reason}); "
+                f"no Dask scheduler answers at {address} within {CONNECT_S} s ({_reason(error)}); "
                 "is it running, and is the address the one it printed (tcp://HOST:8786)?"
             ) from error
         with client:
             yield client
 
 
+def _reason(error: BaseException) -> str:
+    """Why there was no answer; what the bytes of another protocol did to Dask's parser does not help the user."""
+    if isinstance(error, TimeoutError):
+        return "the connection was accepted and nothing was answered" if not str(error) else str(error)
+    cause = error.__cause__
+    if isinstance(error, (OSError, ValueError, TypeError)) and "dimension" not in str(error):
+        return (str(cause or "") or str(error)).partition("\n")[0].rpartition(">: ")[2]
+    return "what listens there is not a Dask scheduler"
+
+
+async def _identity(distributed: Any, address: str) -> dict[str, Any]:
+    """What a server of Dask says it is. ``distributed.Client`` waits without end for the answer of anything else."""
+    arguments = distributed.Security().get_connection_args("client")
+    comm = await distributed.comm.connect(address, timeout=CONNECT_S, **arguments)
+    try:
+        await comm.write({"op": "identity", "reply": True})
+        return dict(await comm.read())
+    finally:
+        comm.abort()
+
+
+def _run_loop(work: Callable[[], Awaitable[T]]) -> T:
+    import asyncio
+
+    async def run() -> T:
+        return await work()
+
+    return asyncio.run(run())
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """Return the result of ``work()`` from a new thread, or raise TimeoutError; a thread that hangs is left behind."""
+    done: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((work(), None))
+        except BaseException as error:
+            done.put((None, error))
+
+    Thread(target=run, daemon=True).start()
+    try:
+        value, error = done.get(timeout=seconds)
+    except Empty:
+        raise TimeoutError from None
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]
+
+
 @contextmanager
-def _own(distributed: Any, workers: int | None) -> Iterator[Any]:
+def _own(distributed: Any, workers: int) -> Iterator[Any]:
     """A process per processor, one thread each: two such beat one with two threads."""
     import dask
 
     environment = dict(dask.config.get("distributed.nanny.pre-spawn-environ", {}))
-    environment.pop(_MALLOC, None)
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
-        cluster = distributed.LocalCluster(
-            n_workers=workers or available(),
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        )
-    with cluster, distributed.Client(cluster, set_as_default=False) as client:
-        yield client
+    environment.pop(_MALLOC_VARIABLE, None)
+    with tempfile.TemporaryDirectory(prefix="wattribute-dask-", ignore_cleanup_errors=True) as place:
+        own = {"distributed.nanny.pre-spawn-environ": environment, "temporary-directory": place}
+        with dask.config.set(own):
+            cluster = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
+                local_directory=place,  # Dask itself would leave a folder behind
+            )
+        with cluster, distributed.Client(cluster, set_as_default=False) as client:
+            yield client
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask tells on stderr what we tell in a line of our own."""
+    """Silence Dask's messages on stderr: we report the same in one line."""
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -96,41 +205,57 @@ def _quiet() -> Iterator[None]:
 
 
 def answers(client: Any) -> bool:
-    """Whether the scheduler can still be spoken to."""
+    """Whether the scheduler still answers."""
     until = time.monotonic() + CONNECT_S
     while client.status == "connecting" and time.monotonic() < until:
         time.sleep(0.05)
     try:
         client.nthreads()
-    except Exception:  # whatever it was, it is no answer
+    except Exception:  # any error means: no answer
         return False
     return True
 
 
-def check(client: Any, wait_s: float = WORKERS_S) -> int:
-    """How many threads the workers have together; an error when there are none, or they run other versions."""
+def check(client: Any, workers: int | None = None, wait_s: float | None = None) -> int:
+    """How many threads the workers have together; an error if there are none, or if one runs other code.
+
+    ``workers`` is how many to wait for; those that are there after ``wait_s`` do the work.
+    """
     try:
-        client.wait_for_workers(1, timeout=wait_s)
+        client.wait_for_workers(workers or 1, timeout=WORKERS_S if wait_s is None else wait_s)
     except TimeoutError as error:
-        raise ClusterError(
-            f"the Dask scheduler at {client.scheduler.address} has no workers; start some "
-            f"(dask worker {client.scheduler.address}) and try again"
-        ) from error
-    found = client.get_versions(packages=["wattribute"])
-    mine = _versions(found["client"])
-    for address, told in sorted(found["workers"].items()):
-        theirs = _versions(told)
-        for name in ("python", *_COMPARED):
+        if not client.nthreads():
+            raise ClusterError(
+                f"the Dask scheduler at {client.scheduler.address} has no workers; start some "
+                f"(dask worker {client.scheduler.address}) and try again"
+            ) from error
+    versions = client.get_versions(packages=["wattribute"])
+    mine = _versions(versions["client"])
+    for address, reported in sorted(versions["workers"].items()):
+        theirs = _versions(reported)
+        for name in ("python", *_COMPARED_PACKAGES):
             if theirs[name] != mine[name]:
                 has = f"has {name} {theirs[name]}" if theirs[name] else f"has no {name}"
                 raise ClusterError(f"worker {address} {has}, here is {mine[name]}; install the same on both sides")
+    for address, code in sorted(client.run(identity.code, on_error="return").items()):
+        if code != identity.code():
+            raise ClusterError(f"worker {address} {other_code(code)}")
     return sum(client.nthreads().values())
 
 
-def _versions(told: Any) -> dict[str, str | None]:
-    packages = dict(told["packages"])
+def other_code(code: object) -> str:
+    """Message about a worker whose code differs from the client's."""
+    why = f": {code}" if isinstance(code, Exception) else ""
+    return (
+        f"runs other code of wattribute than the client, though the version is the same{why}; "
+        "install the same on both sides and start the workers again"
+    )
+
+
+def _versions(report: Any) -> dict[str, str | None]:
+    packages = dict(report["packages"])
     python = str(packages.get("python") or ".".join(map(str, sys.version_info[:3])))
-    return {"python": ".".join(python.split(".")[:2])} | {name: packages.get(name) for name in _COMPARED}
+    return {"python": ".".join(python.split(".")[:2])} | {name: packages.get(name) for name in _COMPARED_PACKAGES}
 
 
 def here() -> str:

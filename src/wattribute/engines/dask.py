@@ -1,39 +1,125 @@
-"""The engine of a cluster: groups of location files are Dask tasks; roll-ups come back, reduced in location order.
+"""The engine of a cluster: groups of location files are Dask tasks; sums per row come back.
 
-What every task needs (tables, the span source, which names files) is scattered once; a task brings its own devices'
-readings; what comes back is bytes of roll-ups. Busy intervals and curves of a group that several tasks share go from
-worker to worker. A location's sums never depend on where or how often they were computed, so a lost worker costs time
-and changes nothing. Workers read the trace themselves, so all of them have to see it under the same path.
+What every task needs (tables, the span source, which names files) is scattered once. A task names its devices' readings
+and its files, which the worker reads itself after checking that they, and its own code, are the client's. Busy
+intervals and curves of a group that several tasks share go from worker to worker. Sums are exact, so that they have the
+same bits wherever and however often they were computed: a lost worker costs time and changes nothing.
 """
 
 from __future__ import annotations
 
 import pickle
+import shutil
 from asyncio import CancelledError
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..attribution.join import DeviceCurves, Solved, books, busy, curves, parts, users
+from ..alignment.sanity import Signals
+from ..archive import write_location
+from ..attribution import rollup
+from ..attribution.join import DeviceCurves, GroupResult, books, busy, curves, parts, users
+from ..attribution.rollup import Grouping, RowSums
 from ..attribution.rows import SpanFolder, write_rows
-from ..errors import ClusterError, NoDataError, WattributeError
+from ..errors import ClusterError, NoDataError, OutputError, WattributeError
 from ..model import Intervals, Problem, Recording
-from . import cluster
-from .tasks import Large, Task, cut
-from .work import Done, Work, solve
+from . import cluster, identity
+from .convert import batches
+from .readings import Readings, StoredSignal, gather, hosts, install, look, of_signals, packed
+from .tasks import TASKS_PER_SLOT, Large, Task, cut
+from .work import LINES, EngineResult, Work, reduce, solve
 
 RETRIES = 2  # of a task that failed; Dask itself repeats what a dead worker was doing
 ROUNDS = 3  # how often what was scattered may be lost with its workers
-_UNSEEN = ("missing", "permission", "io")
+_UNREADABLE_KINDS = ("missing", "permission", "io")
 
 
-def run(work: Work) -> Done:
+def run(work: Work) -> EngineResult:
     """Solve every group on the workers of a cluster."""
     with cluster.connected(work.where, work.threads) as client:
-        slots = cluster.check(client)
+        slots = cluster.check(client, work.threads)
         return _Run(client, work, cut(work, slots)).finish()
+
+
+def survey(where: str, threads: int | None, readings: Readings, locations: Sequence[int]) -> Signals:
+    """The signals of locations, whose readings are read by the workers and stay in their files."""
+    with cluster.connected(where, threads) as client:
+        slots = cluster.check(client, threads)
+        batches = hosts(readings, locations, slots * TASKS_PER_SLOT)
+        known = identity.of_locations(readings.source, locations)
+        common = client.scatter(packed((identity.code(), readings)), broadcast=True, hash=False)
+        own = [{at: known[at] for at in batch if at in known} for batch in batches]
+        futures = [
+            client.submit(_look, common, batch, files, pure=False, retries=RETRIES)
+            for batch, files in zip(batches, own, strict=True)
+        ]
+        answers = [pickle.loads(answer) for _, answer in _completed(client, futures) if answer is not None]
+    return gather(readings, answers, readings.source.absorb)
+
+
+def write_spans(
+    where: str, threads: int | None, folder: Path, recording: Recording, _: int, progress: Any
+) -> Recording:
+    """Write the spans of every location into a folder of an archive; see ``engines.convert``."""
+    locations = list(recording.spans.locations())
+    with cluster.connected(where, threads) as client:
+        some = batches(recording, locations, cluster.check(client, threads) * TASKS_PER_SLOT)
+        files = identity.of_locations(recording.spans, locations)
+        noticed: list[Problem] = []
+        written = 0
+        for attempt in range(RETRIES + 1):
+            common = client.scatter(packed((identity.code(), recording.spans)), broadcast=True, hash=False)
+            futures = {}
+            for batch in some:
+                own = {at: files[at] for at in batch if at in files}
+                future = client.submit(_write, common, str(folder), batch, own, pure=False, retries=RETRIES)
+                futures[future] = batch
+            lost = []
+            for future, answer in _completed(client, list(futures), cancelled=attempt < RETRIES):
+                if answer is None:  # what was sent to the workers died with one of them: send it again
+                    lost.append(futures[future])
+                    continue
+                decoded, problems = pickle.loads(answer)
+                if decoded is None:
+                    noticed += problems
+                else:
+                    recording.spans.absorb(decoded)  # type: ignore[attr-defined]
+                written += 1
+                if progress:
+                    progress(written, written + len(lost) + len(futures))
+            some = lost
+            if not some:
+                break
+    for leftover in folder.glob(".*"):  # of a worker that died
+        shutil.rmtree(leftover, ignore_errors=True)
+    noticed.sort(key=lambda problem: -1 if problem.location is None else problem.location)
+    return replace(recording, noticed=(*recording.noticed, *noticed))
+
+
+def _completed(client: Any, futures: Sequence[Any], cancelled: bool = False) -> Iterator[tuple[Any, bytes | None]]:
+    """Futures with their answers as they come; an error of ours as it is, any other as one of the cluster.
+
+    With ``cancelled`` a future that Dask gave up has the answer None.
+    """
+    from distributed import as_completed
+
+    try:
+        for future in as_completed(futures, loop=client.loop):
+            if cancelled and future.status in ("cancelled", "lost"):
+                yield future, None
+                continue
+            yield future, future.result()
+            future.release()
+    except WattributeError:
+        raise
+    except (Exception, CancelledError) as error:  # Dask has no one kind for what can happen on the way
+        line = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ClusterError(f"the Dask cluster cannot do the work ({line})") from error
 
 
 # ------------------------------------------------------------------------------------------------------- on a worker
@@ -44,37 +130,124 @@ class Common(NamedTuple):
 
     recording: Recording
     spans: SpanFolder | None
+    code: str
+    places: tuple[Any, Any]  # Grouping.location and Grouping.shown
+    token: str = ""  # of the readings
+    readings: Readings | None = None
 
 
-def _solved(common: Common, task: Task) -> bytes:
-    """Whole groups."""
+class Order(NamedTuple):
+    """A task on its way: what is asked, how it is added up, and which files it is asked of."""
+
+    task: Task
+    how: Grouping
+    files: Mapping[int, tuple[bytes, ...]]
+
+
+def _look(data: bytes, locations: Sequence[int], files: Mapping[int, tuple[bytes, ...]]) -> bytes:
+    """Survey the signals of some locations."""
+    code, readings = _unpacked(data)
+    _check(code, readings.source, files, locations)
+    surveyed = look(readings, locations)
+    _seen(surveyed.problems, locations)
+    return packed(surveyed)
+
+
+def _write(data: bytes, folder: str, locations: Sequence[int], files: Mapping[int, tuple[bytes, ...]]) -> bytes:
+    """Some locations' files of an archive; each gets its name when complete, also if several workers write it."""
+    code, source = _unpacked(data)
+    _check(code, source, files, locations)
+    if not Path(folder).is_dir():
+        raise OutputError(
+            f"worker {cluster.here()} does not see the folder {folder}; write to a file system that all workers see"
+        )
+    source = source.resumed() if hasattr(source, "resumed") else source
+    with TemporaryDirectory(prefix=".", dir=folder) as own:
+        for location in locations:
+            write_location(Path(own), location, source.spans(location))
+            written = Path(own) / f"{location}.parquet"
+            if written.exists():
+                written.replace(Path(folder) / written.name)
+    problems = _seen(source.problems(), locations)
+    return packed((source.decoded() if hasattr(source, "decoded") else None, problems))
+
+
+@lru_cache(2)
+def _unpacked(data: bytes) -> Any:
+    """What all tasks of a question have in common, made of its bytes once."""
+    return pickle.loads(data)
+
+
+def _check(code: str, source: Any, files: Mapping[int, tuple[bytes, ...]], locations: Sequence[int]) -> None:
+    """Refuse work for which this worker has other code or other files than its client."""
+    if identity.code() != code:
+        raise ClusterError(f"worker {cluster.here()} {cluster.other_code('')}")
+    path = identity.different(source, files, locations)
+    if path:
+        raise NoDataError(
+            f"worker {cluster.here()} has another file than the client under {path} (size, time of change, or first or "
+            "last block differ); use a file system that all workers see, or copies that keep their times (rsync -a)"
+        )
+
+
+def _opened(data: bytes, ordered: bytes, locations: Sequence[int] | None = None) -> tuple[Common, Task, Grouping]:
+    """What a task needs and asks, if this worker has the code and the files of its client."""
+    common: Common = _unpacked(data)
+    install(common.token, common.readings)
+    order: Order = pickle.loads(ordered)
+    chosen = order.task.locations if locations is None else locations
+    _check(common.code, common.recording.spans, order.files, [*chosen, *_recorders(order.task)])
+    return common, order.task, order.how._replace(location=common.places[0], shown=common.places[1])
+
+
+def _recorders(task: Task) -> list[int]:
+    """The locations whose files hold readings that a task has to read."""
+    signals = [signal for source in task.plan.sources for signal in (source.signal, *source.parts)]
+    return sorted({signal.location for signal in signals if isinstance(signal, StoredSignal)})
+
+
+def _solved(data: bytes, order: bytes) -> bytes:
+    """Solve whole groups."""
+    common, task, how = _opened(data, order)
     work = _work(common, task)
-    found = [solve(work, group) for group in task.groups]
-    return _answer(common, task, users(task.plan, range(len(task.sources))), found)
+    sums = reduce(work, (solve(work, group) for group in task.groups), how, task.sources)
+    return _answer(rollup.merged(task.plan.keys.code, sums), _seen(common.recording.spans.problems(), task.locations))
 
 
-def _busy(common: Common, task: Task, locations: Sequence[int]) -> dict[int, Intervals]:
+def _busy(data: bytes, order: bytes, locations: Sequence[int]) -> dict[int, Intervals]:
     """Some locations of a large group; what comes out stays on the workers."""
-    found = busy(common.recording, task.plan, task.groups[0], locations)
-    _seen(common, locations)
-    return found
+    common, task, _ = _opened(data, order, locations)
+    intervals = busy(common.recording, task.plan, task.groups[0], locations)
+    _seen(common.recording.spans.problems(), locations)
+    return intervals
 
 
-def _curves(common: Common, task: Task, *known: Mapping[int, Intervals]) -> dict[int, DeviceCurves]:
-    """A large group's curves; the signals they were made of stay behind."""
-    when = {location: found for some in known for location, found in some.items()}
+def _curves(data: bytes, order: bytes, *known: Mapping[int, Intervals]) -> dict[int, DeviceCurves]:
+    """Build the curves of a large group."""
+    common, task, _ = _opened(data, order, ())
+    when = {location: intervals for some in known for location, intervals in some.items()}
     return curves(common.recording, task.plan, task.groups[0], known=when)
 
 
-def _parts(common: Common, task: Task, found: Mapping[int, DeviceCurves], locations: Sequence[int]) -> bytes:
+def _parts(data: bytes, order: bytes, by_row: Mapping[int, DeviceCurves], locations: Sequence[int]) -> bytes:
     """Some locations of a large group against its curves; the books come with the first of them."""
+    common, task, how = _opened(data, order, locations)
     work = _work(common, task)
-    solved = Solved(parts(work.recording, work.plan, found, locations), [])
+    solved = GroupResult(parts(work.recording, work.plan, by_row, locations), [])
     if work.spans is not None:
-        write_rows(work.recording, work.plan, found, locations, work.spans)
+        write_rows(work.recording, work.plan, by_row, locations, work.spans)
     if locations[0] == users(task.plan, task.groups[0])[0]:
-        solved = solved._replace(books=books(found))
-    return _answer(common, task, locations, [solved])
+        solved = solved._replace(books=books(by_row))
+    return _answer(rollup.per_device(task.plan, how, [solved]), _seen(common.recording.spans.problems(), locations))
+
+
+def _whole(data: bytes, order: bytes, *shares: bytes) -> bytes:
+    """Combine the parts of a large group."""
+    _, task, how = _opened(data, order, ())
+    answers = [pickle.loads(share) for share in shares]
+    whole = rollup.merged(task.plan.keys.code, [reduced for reduced, _ in answers])
+    problems = [problem for _, some in answers for problem in some]
+    return _answer(rollup.collapsed(how, whole, task.sources), problems)
 
 
 def _work(common: Common, task: Task) -> Work:
@@ -82,23 +255,22 @@ def _work(common: Common, task: Task) -> Work:
     return Work(common.recording, task.plan, task.groups, 1, "", spans)
 
 
-def _answer(common: Common, task: Task, locations: Sequence[int], found: Sequence[Solved]) -> bytes:
-    """Bytes travel ten times as fast as the arrays one by one."""
-    problems = _seen(common, locations)
-    return pickle.dumps(([task.told(solved) for solved in found], problems), protocol=5)
+def _answer(reduced: RowSums, problems: Sequence[Problem]) -> bytes:
+    """Pack an answer as bytes: they travel ten times as fast as single arrays."""
+    return pickle.dumps((reduced, problems), protocol=5)
 
 
-def _seen(common: Common, locations: Sequence[int]) -> list[Problem]:
-    """What decoding these locations told; files that are there for the client and not here are an error."""
+def _seen(problems: Sequence[Problem], locations: Sequence[int]) -> list[Problem]:
+    """Problems from decoding these locations; an error if the client has files that this worker cannot read."""
     chosen = set(locations)
-    told = [problem for problem in common.recording.spans.problems() if problem.location in chosen]
-    for problem in told:
-        if problem.kind in _UNSEEN:
+    relevant = [problem for problem in problems if problem.location in chosen]
+    for problem in relevant:
+        if problem.kind in _UNREADABLE_KINDS:
             raise NoDataError(
                 f"worker {cluster.here()} cannot read the recording: {problem.message}; it has to be on a file system "
                 "that all workers see, under the same absolute path"
             )
-    return told
+    return relevant
 
 
 # ------------------------------------------------------------------------------------------------------ on the client
@@ -110,11 +282,15 @@ class _Run:
     def __init__(self, client: Any, work: Work, tasks: Sequence[Task | Large]) -> None:
         self.client, self.work = client, work
         self.left: dict[int, Task | Large] = dict(enumerate(tasks))
-        self.answers: dict[tuple[int, int], bytes] = {}
-        self.sent: dict[Any, tuple[int, int]] = {}
+        self.how = rollup.grouping(work.recording, work.plan)
+        whole = Task(work.plan, (), tuple(range(len(work.plan.sources))), 0)
+        self.files = identity.of_locations(work.recording.spans, [*whole.locations, *_recorders(whole)])
+        self.sums: list[RowSums] = []
+        self.problems: list[Problem] = []
+        self.sent: dict[Any, int] = {}
 
-    def finish(self) -> Done:
-        """Send, gather, send again what was lost; what cannot be had is said."""
+    def finish(self) -> EngineResult:
+        """Send the tasks, gather answers, resend lost tasks; report those that stay lost."""
         reason, there = "", True
         try:
             for _ in range(ROUNDS):
@@ -122,19 +298,21 @@ class _Run:
                 there = not self.left or cluster.answers(self.client)
                 if not (self.left and there):
                     break
-        except BaseException:  # Ctrl-C among them: nobody waits for these any more
+        except BaseException:  # Ctrl-C among them: nothing waits for these any more
             if cluster.answers(self.client):
                 self.client.cancel(list(self.sent), force=True)
             raise
-        found, problems = self._opened()
         if self.left and there:
             raise ClusterError(f"the Dask cluster cannot do the work ({reason or 'its workers die of it'})")
-        if self.left and not found:
+        if self.left and not self.sums:
             raise ClusterError(f"the Dask scheduler went away before anything was finished ({reason})")
-        return Done(found, [*problems, self._unfinished(reason)] if self.left else problems)
+        self.problems.sort(key=lambda problem: -1 if problem.location is None else problem.location)
+        return EngineResult(
+            self.sums, list(dict.fromkeys(self.problems)), self._unfinished(reason) if self.left else ""
+        )
 
     def _round(self) -> str:
-        """Send what is left and gather what comes; why not all of it did."""
+        """Send the remaining tasks and gather answers; return why some are missing."""
         from distributed import as_completed
 
         reason = ""
@@ -148,69 +326,66 @@ class _Run:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
         return reason
 
-    def _send(self) -> dict[Any, tuple[int, int]]:
-        """Futures of answers, and which share of which task each is."""
+    def _send(self) -> dict[Any, int]:
+        """Futures of answers, and which task each is."""
         submit = self.client.submit
         work = self.work
-        # a task brings its own signals; those that tell a load may be anybody's
-        signals = work.recording.signals if work.plan.options.share == "load" else ()
+        # a task brings its own signals; those that tell a load may be of any device
+        question = work.plan.question
+        signals = work.recording.signals if question.share == "load" or question.per is not None else ()
         slim = replace(work.recording, signals=signals, metadata={"name": work.recording.metadata.get("name", "")})
-        common = self.client.scatter(Common(slim, work.spans), broadcast=True, hash=False)
-        tasks = [one.task if isinstance(one, Large) else one for one in self.left.values()]
-        sent: dict[Any, tuple[int, int]] = {}
-        for (number, one), task in zip(self.left.items(), self.client.scatter(tasks, hash=False), strict=True):
+        readings = of_signals(work.recording.signals)
+        data = packed(Common(slim, work.spans, identity.code(), (self.how.location, self.how.shown), *readings))
+        common = self.client.scatter(data, broadcast=True, hash=False)
+        orders = [self._order(one.task if isinstance(one, Large) else one) for one in self.left.values()]
+        sent: dict[Any, int] = {}
+        for (number, one), order in zip(self.left.items(), self.client.scatter(orders, hash=False), strict=True):
             how = {"pure": False, "retries": RETRIES, "priority": -number}  # the largest first
             if isinstance(one, Task):
-                sent[submit(_solved, common, task, **how)] = number, 0
+                sent[submit(_solved, common, order, **how)] = number
                 continue
-            known = [submit(_busy, common, task, some, **how) for some in one.asked]
-            found = submit(_curves, common, task, *known, **how)
-            for share, some in enumerate(one.shares):
-                sent[submit(_parts, common, task, found, some, **how)] = number, share
+            known = [submit(_busy, common, order, some, **how) for some in one.asked]
+            curves = submit(_curves, common, order, *known, **how)
+            shares = [submit(_parts, common, order, curves, some, **how) for some in one.shares]
+            sent[submit(_whole, common, order, *shares, **how)] = number
         return sent
 
+    def _order(self, task: Task) -> bytes:
+        how = self.how.of(task.sources)._replace(location=np.empty(0, np.int64), shown=np.empty(0, bool))
+        needed = (*task.locations, *_recorders(task))
+        return packed(Order(task, how, {at: self.files[at] for at in needed if at in self.files}))
+
     def _take(self, future: Any) -> str:
-        """Keep an answer, with whose last one a task is done; or why it was lost on the way."""
-        number, share = self.sent[future]
+        """Keep the answer of a task, or the reason why it was lost."""
+        number = self.sent[future]
         if future.status == "error":
             error = future.exception()
             if isinstance(error, WattributeError):
                 raise error
             return f"{type(error).__name__}: {error}".splitlines()[0]
         try:
-            self.answers[number, share] = future.result()
+            answer = future.result()
         except (OSError, CancelledError) as error:  # its worker died with it, or the scheduler did
             return str(error) or "the connection to the scheduler was lost"
         future.release()
-        one = self.left[number]
-        if all((number, i) in self.answers for i in range(len(one.shares) if isinstance(one, Large) else 1)):
-            del self.left[number]
+        reduced, problems = pickle.loads(answer)  # made by our own workers a moment ago
+        wrong = rollup.unbalanced(self.work.plan, reduced)
+        if wrong:
+            raise ClusterError(
+                f"a worker's answer does not balance ({wrong}); run it again, and check that worker's memory"
+            )
+        self.problems += problems
+        self.sums.append(reduced)
+        if len(self.sums) > 1 and sum(map(len, self.sums[1:])) > max(LINES, len(self.sums[0])):
+            self.sums = [rollup.merged(self.work.plan.keys.code, self.sums)]  # rows are held, not rows of every task
+        del self.left[number]
         return ""
 
-    def _opened(self) -> tuple[list[Solved], list[Problem]]:
-        """All answers in the order of tasks; of a group that was not finished, what has its books."""
-        found: list[Solved] = []
-        problems: list[Problem] = []
-        for key in sorted(self.answers):
-            solved, told = pickle.loads(self.answers[key])  # made by our own workers a moment ago
-            found += solved
-            problems += told
-        known = {book.source for solved in found for book in solved.books}
-        found = [Solved([part for part in s.parts if known.issuperset(part.sources)], s.books) for s in found]
-        problems.sort(key=lambda problem: -1 if problem.location is None else problem.location)
-        return found, list(dict.fromkeys(problems))
-
-    def _unfinished(self, reason: str) -> Problem:
-        plan = self.work.plan
-        lost: list[int] = []
-        for number, one in self.left.items():
-            if isinstance(one, Large):
-                lost += [at for i, some in enumerate(one.shares) if (number, i) not in self.answers for at in some]
-            else:
-                lost += users(one.plan, range(len(one.sources)))
-        whole = len(np.unique([user for source in plan.sources for user in source.users]))
-        return Problem(
-            "partial",
-            f"{len(set(lost))} of {whole} locations are not in these numbers: the Dask scheduler went away ({reason}); "
-            "the rest is whole",
+    def _unfinished(self, reason: str) -> str:
+        tasks = [one.task if isinstance(one, Large) else one for one in self.left.values()]
+        lost = {location for task in tasks for location in task.locations}
+        whole = {user for source in self.work.plan.sources for user in source.users}
+        return (
+            f"{len(lost)} of {len(whole)} locations are not in these numbers: the Dask scheduler went away ({reason}); "
+            "the rest is whole"
         )

@@ -1,7 +1,7 @@
 """The engine of one machine: threads over locations, in one process.
 
-The kernels release the GIL, so threads help with many locations. Results are gathered in location order, so one thread
-and ten give the same bits.
+The kernels release the GIL, so threads help with many locations. Sums are exact, so one thread and ten give the same
+bits.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 from ..errors import OptionError
-from .work import Done, Work, solve
+from .work import EngineResult, Work, reduce, solve
 
 
-def run(work: Work) -> Done:
+def run(work: Work) -> EngineResult:
     """Solve every group; ``threads`` defaults to the processors this process may use."""
     if work.where:
         raise OptionError(f"engine 'local' is this machine and takes no address ({work.where!r})")
     count = work.threads if work.threads is not None else available()
     if count <= 1:
-        return Done([solve(work, group) for group in work.groups])
+        return EngineResult(reduce(work, (solve(work, group) for group in work.groups)))
     pool = ThreadPoolExecutor(count)
     try:
-        return Done([solve(work, group, pool.map) for group in work.groups])
+        return EngineResult(reduce(work, (solve(work, group, pool.map) for group in work.groups)))
     finally:  # after Ctrl-C what has not begun does not begin
         pool.shutdown(cancel_futures=True)
 

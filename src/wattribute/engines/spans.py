@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..attribution import labels
+from ..attribution import key_columns
 from ..attribution.join import Plan
 from ..attribution.rows import SpanFolder, each_row
 from ..attribution.stream import parquet
 from ..errors import OptionError, OutputError
-from ..model import Problem, Recording
+from ..files import write_file
+from ..model import Recording
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,9 +38,9 @@ class Destination:
     rows: pl.DataFrame | None = None
     parts: int = 0
 
-    def finish(self, problems: Sequence[Problem]) -> None:
-        """The engine is done; what it could not finish leaves the folder partial."""
-        if self.folder is not None and not any(problem.kind == "partial" for problem in problems):
+    def finish(self, whole: bool) -> None:
+        """Mark the folder as complete if the engine finished all of it; else it stays partial."""
+        if self.folder is not None and whole:
             _mark(Path(self.folder.path), "complete", self.parts)
 
 
@@ -59,21 +60,21 @@ def destination(
     if path is not None and path.suffix != ".parquet":
         parts = sum(len(source.users) for source in plan.sources)
         _make(path, parts)
-        names = (labels.location_labels(recording), labels.process_labels(recording))
+        names = (key_columns.location_labels(recording), key_columns.process_labels(recording))
         yield Destination(SpanFolder(str(path.absolute()), *names), parts=parts)
         return
     if engine != "local":
         raise OptionError(
             f"engine {engine!r} writes one row per span to a folder; give one that does not end in .parquet"
         )
-    found = Destination()
-    yield found
+    target = Destination()
+    yield target
     if path is None:
         import polars as pl
 
         tables: list[pl.DataFrame] = []
         each_row(recording, plan, groups, tables.append)
-        found.rows = pl.concat(tables, how="diagonal_relaxed")
+        target.rows = pl.concat(tables, how="diagonal_relaxed")
     else:
         with parquet(path) as take:
             each_row(recording, plan, groups, take)
@@ -93,6 +94,4 @@ def _make(folder: Path, parts: int) -> None:
 
 def _mark(folder: Path, state: str, parts: int) -> None:
     content: dict[str, Any] = {"format": FORMAT, "version": 1, "state": state, "parts": parts}
-    new = folder / (JSON + ".new")
-    new.write_text(json.dumps(content), encoding="utf-8")
-    new.replace(folder / JSON)
+    write_file(folder / JSON, json.dumps(content))

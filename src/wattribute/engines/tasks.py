@@ -1,7 +1,7 @@
 """Work cut into tasks for engines that send it elsewhere.
 
-A *task* is some whole groups, or some locations of one group that is too large for a task. It carries the part of the
-plan it needs (a task's readings, not everybody's), and its results are told in the numbers of the whole plan again.
+A *task* is some whole groups, or one group whose locations are too many for a task and are shared out. It carries the
+part of the plan it needs; its results are in the numbers of the whole plan.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from ..attribution.join import Plan, Solved, asked, users
+from ..attribution.join import Plan, asked, users
 from ..model import Recording
 from .work import Work
 
 T = TypeVar("T")
 TASKS_PER_SLOT = 4  # so that a slow or lost worker leaves little to be done again
-UNEVEN = 1.25  # a whole group saves a pass over its events (see attribution.guess), so it may be a little too large
+MAX_GROUP_EXCESS = 1.25  # times a fair task: a whole group saves a pass over its events (attribution.single_pass)
 
 
 class Task(NamedTuple):
@@ -27,11 +27,9 @@ class Task(NamedTuple):
     sources: tuple[int, ...]
     events: int
 
-    def told(self, solved: Solved) -> Solved:
-        """A result in the numbers of the whole plan."""
-        number = self.sources
-        parts = [part._replace(sources=tuple(number[row] for row in part.sources)) for part in solved.parts]
-        return Solved(parts, [book._replace(source=number[book.source]) for book in solved.books])
+    @property
+    def locations(self) -> list[int]:
+        return users(self.plan, range(len(self.sources)))
 
 
 class Large(NamedTuple):
@@ -45,22 +43,22 @@ class Large(NamedTuple):
 def cut(work: Work, slots: int) -> list[Task | Large]:
     """Tasks of about equal size, the largest first."""
     recording, plan = work.recording, work.plan
-    weights = [_events(recording, users(plan, group)) for group in work.groups]
+    members = [users(plan, group) for group in work.groups]
+    weights = [_events(recording, locations) for locations in members]
     fair = sum(weights) / max(slots, 1)
     most = max(1, int(fair) // TASKS_PER_SLOT)
-    found: list[Task | Large] = []
+    tasks: list[Task | Large] = []
     small: list[tuple[tuple[int, ...], int]] = []
-    for group, weight in zip(work.groups, weights, strict=True):
-        if weight > UNEVEN * fair and len(users(plan, group)) > 1:
-            task = _task(plan, [group], weight)
+    for group, weight, locations in zip(work.groups, weights, members, strict=True):
+        if weight > MAX_GROUP_EXCESS * fair and len(locations) > 1:
             needed = _shares(recording, asked(plan, group), most)
-            found.append(Large(task, needed, _shares(recording, users(plan, group), most)))
+            tasks.append(Large(_task(plan, [group], weight), needed, _shares(recording, locations, most)))
         else:
             small.append((group, weight))
-    found += [
+    tasks += [
         _task(plan, [group for group, _ in some], sum(weight for _, weight in some)) for some in _filled(small, most)
     ]
-    return sorted(found, key=lambda one: -(one.task.events if isinstance(one, Large) else one.events))
+    return sorted(tasks, key=lambda one: -(one.task.events if isinstance(one, Large) else one.events))
 
 
 def _task(plan: Plan, groups: Sequence[Sequence[int]], events: int) -> Task:
@@ -71,7 +69,7 @@ def _task(plan: Plan, groups: Sequence[Sequence[int]], events: int) -> Task:
 
 
 def _events(recording: Recording, locations: Sequence[int]) -> int:
-    """What locations weigh; one that declares nothing weighs something all the same."""
+    """Total events of locations; a location that declares none counts as one."""
     return sum(max(1, int(recording.locations.events[location])) for location in locations)
 
 

@@ -54,6 +54,9 @@ class Verbs(Protocol):
         ...
 
     def any(self, mask: Any) -> bool: ...
+    def free_bytes(self) -> int | None:
+        """Memory for further arrays; None where nothing limits it but the machine."""
+        ...
 
 
 class NumPy:
@@ -70,8 +73,8 @@ class NumPy:
         import pyarrow.parquet as pq
 
         table = pa.concat_tables([pq.read_table(file, columns=list(COLUMNS)) for file in files])
-        found = {name: table.column(name).to_numpy() for name in COLUMNS}
-        return {name: column if name == "resumed" else column.astype(np.int64) for name, column in found.items()}
+        columns = {name: table.column(name).to_numpy() for name in COLUMNS}
+        return {name: column if name == "resumed" else column.astype(np.int64) for name, column in columns.items()}
 
     def arange(self, count: int) -> Numbers:
         return np.arange(count)
@@ -98,12 +101,15 @@ class NumPy:
         return np.unique(keys, return_inverse=True)
 
     def sums(self, code: Any, size: int, columns: Sequence[Any]) -> list[Numbers]:
-        found = []
+        totals = []
         for column in columns:
             sums = np.zeros(size, column.dtype if column.dtype.kind == "f" else np.int64)
             np.add.at(sums, code, column)
-            found.append(sums)
-        return found
+            totals.append(sums)
+        return totals
 
     def any(self, mask: Any) -> bool:
         return bool(np.any(mask))
+
+    def free_bytes(self) -> int | None:
+        return None

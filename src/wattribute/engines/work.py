@@ -1,21 +1,22 @@
-"""What an engine is given and gives back.
+"""Input and output of an engine.
 
-An engine is a module of this folder that is named in ``engines.ENGINES`` and has one function::
+An engine is a module that an entry point of the group ``wattribute.engines`` names, with one function::
 
-    def run(work: Work) -> Done
+    def run(work: Work) -> EngineResult
 
 It solves ``work.groups`` wherever it likes. ``engines.attribute`` has checked the question before and makes the tables
-afterwards, so engines cannot differ in either. tests/engines/test_contract.py is what every engine has to fulfil.
+afterwards, so engines cannot differ in either. ``testing.contracts.EngineContract`` is what every engine has to fulfil.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..attribution.guess import curves_and_parts
-from ..attribution.join import Map, Plan, Solved, books, users
+from ..attribution.join import GroupResult, Map, Plan, books, users
+from ..attribution.rollup import Grouping, RowSums, grouping, reduced
 from ..attribution.rows import SpanFolder, write_rows
+from ..attribution.single_pass import curves_and_parts
 from ..model import Problem, Recording
 
 
@@ -30,16 +31,39 @@ class Work(NamedTuple):
     spans: SpanFolder | None = None  # where one row per span goes, a file per device and location
 
 
-class Done(NamedTuple):
-    """The answer, in any order: ``rollup`` adds sums up in location order."""
+class EngineResult(NamedTuple):
+    """The answer, in any order: ``rollup`` adds sums up exactly."""
 
-    solved: Sequence[Solved]
-    problems: Sequence[Problem] = ()  # what decoding elsewhere brought to light, and what could not be finished
+    solved: Sequence[GroupResult | RowSums]
+    problems: Sequence[Problem] = ()  # what decoding elsewhere brought to light
+    unfinished: str = ""  # what could not be finished, and why
 
 
-def solve(work: Work, group: Sequence[int], each: Map[Any, Any] = map) -> Solved:
+LINES = 1 << 20  # sums of so many locations, devices and rows are held before they are added up: 200 MB
+
+
+def reduce(
+    work: Work, solved: Iterable[GroupResult], how: Grouping | None = None, numbers: Sequence[int] | None = None
+) -> list[RowSums]:
+    """Add up the results of groups as they arrive."""
+    how = how or grouping(work.recording, work.plan)
+    done: list[RowSums] = []
+    waiting: list[GroupResult] = []
+    lines = 0
+    for one in solved:
+        waiting.append(one)
+        lines += sum(part.fold.self_value.size for part in one.parts)
+        if lines >= LINES:
+            done.append(reduced(work.plan, how, waiting, numbers))
+            waiting, lines = [], 0
+    if waiting or not done:
+        done.append(reduced(work.plan, how, waiting, numbers))
+    return done
+
+
+def solve(work: Work, group: Sequence[int], each: Map[Any, Any] = map) -> GroupResult:
     """The parts and books of one group, its span rows written; ``each`` maps over locations and keeps their order."""
-    found, folded = curves_and_parts(work.recording, work.plan, group, each)
+    by_row, folded = curves_and_parts(work.recording, work.plan, group, each)
     if work.spans is not None:
-        write_rows(work.recording, work.plan, found, users(work.plan, group), work.spans, each)
-    return Solved(folded, books(found))
+        write_rows(work.recording, work.plan, by_row, users(work.plan, group), work.spans, each)
+    return GroupResult(folded, books(by_row))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by ``%load_ext wattribute``."""
+    """Register the magic; IPython calls this for ``%load_ext wattribute``."""
 
     def magic(line: str, cell: str | None = None) -> None:
         measure(shell, line, cell)
@@ -58,8 +58,9 @@ def measure(shell: Any, line: str, cell: str | None) -> None:
     meters = [name for name in options.meters.split(",") if name]
     try:
         check(options.zone)
-        with record(options.output, meters=meters, interval_s=options.interval) as recording, region("cell"):
+        with record(options.output, meters=meters, interval_s=options.interval) as recorder, region("cell"):
             shell.run_cell(cell)
+        recording = recorder.recording
         _show(recording, options.zone)
     except WattributeError as error:
         raise _usage_error(f"%%wattribute: {error}") from error

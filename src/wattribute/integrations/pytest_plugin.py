@@ -20,6 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ..model import Recording
+    from ..recorders.record import Recorder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if config.getoption("numprocesses", None) or hasattr(config, "workerinput"):
         raise pytest.UsageError("--energy measures the whole machine, so tests must run one at a time: leave out -n")
-    config.pluginmanager.register(Session(config), "wattribute-session")
+    config.pluginmanager.register(EnergySession(config), "wattribute-session")
 
 
 def _options(config: pytest.Config) -> dict[str, Any]:
@@ -43,20 +44,20 @@ def _options(config: pytest.Config) -> dict[str, Any]:
     return {"meters": names, "interval_s": config.getoption("energy_interval")}
 
 
-class Session:
-    """Records a whole session; every test's call is a region named by its node id."""
+class EnergySession:
+    """Recording of a whole session; every test's call is a region named by its node id."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config, self._stack = config, ExitStack()
-        self.recording: Recording | None = None
+        self._recorder: Recorder | None = None
 
     def pytest_sessionstart(self) -> None:
         from ..errors import WattributeError
         from ..recorders.record import record
 
-        recorder = record(self._config.getoption("energy_output"), **_options(self._config))
+        recorded = record(self._config.getoption("energy_output"), **_options(self._config))
         try:
-            self.recording = self._stack.enter_context(recorder)
+            self._recorder = self._stack.enter_context(recorded)
         except WattributeError as error:
             raise pytest.UsageError(f"--energy: {error}") from error
 
@@ -72,7 +73,8 @@ class Session:
         self._stack.close()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if self.recording is None or not self.recording.signals:
+        recording = None if self._recorder is None else self._recorder.recording
+        if recording is None or not recording.signals:
             return
         from io import StringIO
 
@@ -82,16 +84,14 @@ class Session:
         from ..views.regions import used
 
         text = StringIO()
-        Console(file=text, width=max(100, terminalreporter._tw.fullwidth)).print(
-            region_table(used(self.recording), "test")
-        )
+        Console(file=text, width=max(100, terminalreporter._tw.fullwidth)).print(region_table(used(recording), "test"))
         terminalreporter.section("energy")
         for line in text.getvalue().splitlines():
             terminalreporter.write_line(line.rstrip())
 
 
-class Spent:
-    """What a block used; filled when the block has ended."""
+class EnergyUse:
+    """The energy of a block; filled when the block has ended."""
 
     energy_j: float = 0.0
     low_j: float | None = None
@@ -102,18 +102,19 @@ class Spent:
 
 
 @pytest.fixture
-def energy(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[Spent]]:
+def energy(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[EnergyUse]]:
     """Measures a block: ``with energy() as used: …`` and then ``used.energy_j``, ``low_j``, ``high_j``, ``seconds``."""
 
     @contextmanager
-    def measure() -> Iterator[Spent]:
+    def measure() -> Iterator[EnergyUse]:
         from ..recorders.record import record
         from ..recorders.regions import region
         from ..views.regions import used
 
-        spent = Spent()
-        with record(**_options(request.config)) as recording, region("block"):
+        spent = EnergyUse()
+        with record(**_options(request.config)) as recorder, region("block"):
             yield spent
+        recording = recorder.recording
         block = next(row for row in used(recording) if row.name == "block")
         spent.energy_j, spent.low_j, spent.high_j = block.energy_j, block.low_j, block.high_j
         spent.seconds, spent.estimated, spent.recording = block.seconds, block.estimated, recording

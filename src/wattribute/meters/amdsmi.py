@@ -42,7 +42,7 @@ class _Binding:
         return value.value if self.call(function, *arguments, byref(value)) else None
 
     def counts(self, function: str, gpu: Any) -> tuple[int, float, int] | None:
-        """(accumulator, µJ per count as said, device ns)."""
+        """(accumulator, µJ per count as the library states it, device ns)."""
         counts, resolution, taken = c_uint64(), c_float(), c_uint64()
         if not self.call(function, gpu, byref(counts), byref(resolution), byref(taken)):
             return None
@@ -69,11 +69,11 @@ class AmdSmi(_Binding):
         self.call("amdsmi_shut_down")
 
     def gpus(self) -> list[Any]:
-        found: list[Any] = []
+        handles: list[Any] = []
         sockets = self._handles("amdsmi_get_socket_handles")
         for socket in sockets:
-            found += self._handles("amdsmi_get_processor_handles", c_void_p(socket))
-        return [c_void_p(handle) for handle in found]
+            handles += self._handles("amdsmi_get_processor_handles", c_void_p(socket))
+        return [c_void_p(handle) for handle in handles]
 
     def _handles(self, function: str, *arguments: Any) -> list[int]:
         count = c_uint32()
@@ -159,8 +159,8 @@ class RocmSmi(_Binding):
         )
 
 
-def _known(**found: Any) -> dict[str, str]:
-    return {k: v.decode(errors="replace") if isinstance(v, bytes) else str(v) for k, v in found.items() if v}
+def _known(**values: Any) -> dict[str, str]:
+    return {k: v.decode(errors="replace") if isinstance(v, bytes) else str(v) for k, v in values.items() if v}
 
 
 def _pci(bdf: int | None) -> str:
@@ -227,8 +227,8 @@ class Amd:
                 self._reads.append((read, slow, name == "energy"))
 
         if first is not None:
-            said = first[1]
-            scale = COUNT_J if abs(said - _SAID_UJ) < 0.01 or not said else Fraction(said) / 10**6
+            stated_uj = first[1]
+            scale = COUNT_J if abs(stated_uj - _SAID_UJ) < 0.01 or not stated_uj else Fraction(stated_uj) / 10**6
             add("energy", "counter", "J", scale, lambda: smi.energy(gpu))
         if not (paired and index % 2):
             add("power", "gauge", "W", Fraction(1, 10**6), lambda: smi.power_uw(gpu))

@@ -2,7 +2,7 @@
 
 Every file carries the time at which its value was taken; that time is used. ``freshness`` counts refreshes: while it
 stands still there is nothing new to read, and a change between two looks at it means the files are of two refreshes.
-The node's energy includes that of its parts, which therefore stand apart. ``root`` is the pm_counters folder.
+The node's energy includes that of its parts, so the ledger counts parts and rest. ``root`` is the pm_counters folder.
 """
 
 from __future__ import annotations
@@ -100,4 +100,4 @@ def _device(part: str) -> Device:
         name, kind = _PARTS[part]
     else:
         name, kind = part, "gpu" if part.startswith("accel") else part.rstrip("0123456789")
-    return Device(name, kind, properties={"source": "pm_counters"} | ({"apart": "inside the node"} if part else {}))
+    return Device(name, kind, properties={"source": "pm_counters"})

@@ -26,11 +26,14 @@ class CounterFile:
             return None
 
     def close(self) -> None:
-        os.close(self.file)
+        """Close it; a second time does nothing, since the number may be another file's by then."""
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
 
 
 @dataclass
-class Words:
+class WordSum:
     """The sum of some words of such a file, most often of its only one: a source (see ``sources``)."""
 
     file: CounterFile
@@ -67,7 +70,7 @@ class BusyCores:
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         try:
-            self.ticks: Words | None = Words(CounterFile(proc / "stat"), (1, 2, 3, 6, 7))  # not idle, not waiting
+            self.ticks: WordSum | None = WordSum(CounterFile(proc / "stat"), (1, 2, 3, 6, 7))  # not idle, not waiting
         except OSError:
             self.ticks = None
         self.ticks_per_s = os.sysconf("SC_CLK_TCK")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..model import Device
 from ..plugins import Availability, Channel
-from .files import CounterFile, Words, number, text
+from .files import CounterFile, WordSum, number, text
 from .sources import Row, Sources
 
 MICRO = Fraction(1, 10**6)
@@ -47,7 +47,7 @@ class Hwmon:
         for chip in sorted(self._root.glob("hwmon*"), key=lambda path: (len(path.name), path.name)):
             for path in _sensors(chip):
                 try:
-                    words = Words(CounterFile(path))
+                    words = WordSum(CounterFile(path))
                 except OSError:
                     denied = str(path)
                     continue

@@ -49,7 +49,7 @@ _GENERATIONS = {
 _CASCADE_LAKE_STEPPING = 5
 
 
-class Model:
+class PowerModel:
     """The meter ``model``."""
 
     name = "model"
@@ -78,8 +78,10 @@ class Model:
             "estimated": True,
             "gain_error": UNCERTAINTY,
         }
-        cpu = Device("CPU", "cpu", properties={"source": source, "model": _name(self._proc)})
-        memory = Device("memory", "dram", properties={"source": f"{MEMORY_W_PER_GB} W per GB installed"})
+        about = {"source": source, "model": _name(self._proc), "floor_w": f"{self._cores * self.idle_w:.6g}"}
+        cpu = Device("CPU", "cpu", properties=about)
+        installed = f"{MEMORY_W_PER_GB} W per GB installed"
+        memory = Device("memory", "dram", properties={"source": installed, "floor_w": f"{self.memory_w:.9g}"})
         return [
             Channel("energy", "counter", "J", cpu, **common),  # type: ignore[arg-type]
             Channel("energy", "counter", "J", memory, **common),  # type: ignore[arg-type]
@@ -92,7 +94,7 @@ class Model:
         return self._spent(self._clock(), busy_s)
 
     def readings(self, row: Row) -> Row:
-        """Made of what the sources said: of CPU time, energy."""
+        """Turn the readings of the sources (CPU time) into energy."""
         ((now, ticks),) = row
         if ticks is None:
             return [(now, None), (now, None)]
@@ -135,12 +137,12 @@ def _generation(proc: Path) -> str:
 
 
 def _name(proc: Path) -> str:
-    told = _fields(proc).get("model name", "")
-    if not told:
+    name = _fields(proc).get("model name", "")
+    if not name:
         import platform
 
-        told = platform.processor() or platform.machine()
-    return told
+        name = platform.processor() or platform.machine()
+    return name
 
 
 def _memory_gb(proc: Path) -> float:

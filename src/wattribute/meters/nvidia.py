@@ -21,7 +21,7 @@ _ARCHITECTURES = {
 
 
 class Field(NamedTuple):
-    """How a power field behaves."""
+    """Behaviour of a power field."""
 
     period_s: float
     window_s: float

@@ -42,6 +42,7 @@ class Nvml:
         self._calls: list[list[tuple[int, Call]]] = [[], [], [], []]  # by how often: (number of the channel, how)
         self._pauses_ns = [0, SECOND, USE_NS, SECOND]  # between two readings, by how often
         self.sources = Sources(clock)
+        self.problems: list[str] = []
 
     def available(self) -> Availability:
         if self._nvml is not None:
@@ -99,8 +100,10 @@ class Nvml:
     def _add_gpu(self, index: int) -> None:
         import ctypes
 
-        handle = self._try("nvmlDeviceGetHandleByIndex", index)
-        if handle is None:
+        try:
+            handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
+        except self._nvml.NVMLError as error:
+            self.problems.append(f"GPU {index} is not metered: the driver lists it but does not open it ({error})")
             return
         device = Device(f"GPU {index}", "gpu", properties=self._properties(handle))
         self._handles[device.name] = handle
@@ -164,7 +167,7 @@ class Nvml:
         arch = self._try("nvmlDeviceGetArchitecture", handle)
         memory = self._try("nvmlDeviceGetMemoryInfo", handle)
         model = str(self._try("nvmlDeviceGetName", handle) or "")
-        found = {
+        properties = {
             "model": model,
             "uuid": self._try("nvmlDeviceGetUUID", handle),
             "pci": getattr(pci, "busId", None),
@@ -178,7 +181,9 @@ class Nvml:
             "source": "NVML",
         }
         return {
-            key: value if isinstance(value, str) else f"{value}" for key, value in found.items() if value is not None
+            key: value if isinstance(value, str) else f"{value}"
+            for key, value in properties.items()
+            if value is not None
         }
 
     def _mig(self, handle: Any) -> str:
@@ -199,7 +204,7 @@ class Nvml:
         return self.sources.read()
 
     def process_shares(self, pids: Iterable[int]) -> dict[str, float]:
-        """Per device the part of the SM utilisation that these processes had lately (absent: nobody worked)."""
+        """Per device the part of the SM utilisation that these processes had lately (absent: none of them worked)."""
         chosen, shares = set(pids), {}
         for name, handle in self._handles.items():
             samples = self._try("nvmlDeviceGetProcessUtilization", handle, 0) or ()

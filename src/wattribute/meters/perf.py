@@ -34,12 +34,12 @@ class Event:
 
 
 def events(sys: Path) -> list[Event]:
-    """What the kernel offers, without opening anything."""
+    """List the energy events that the kernel offers, without opening any."""
     pmu = sys / "bus/event_source/devices/power"
     kind = text(pmu / "type")
     if not kind.isdigit():
         return []
-    found = []
+    available = []
     cpus = _cpus(text(pmu / "cpumask"))
     for file in sorted((pmu / "events").glob("energy-*")):
         if "." in file.name:
@@ -48,8 +48,8 @@ def events(sys: Path) -> list[Event]:
         config = text(file).partition("=")[2]
         scale = Fraction(text(file.with_name(file.name + ".scale")) or "1")
         for cpu in cpus[:1] if domain == "psys" else cpus:
-            found.append(Event(domain, _package(sys, cpu), cpu, int(kind), int(config or "0", 0), scale))
-    return found
+            available.append(Event(domain, _package(sys, cpu), cpu, int(kind), int(config or "0", 0), scale))
+    return available
 
 
 def _cpus(mask: str) -> list[int]:
@@ -67,7 +67,7 @@ def _package(sys: Path, cpu: int) -> str:
     return package if die == "0" else f"{package} die {die}"
 
 
-class Counter:
+class PerfCounter:
     """An open event, a source of ``sources``; raises OSError (EACCES, ENOENT, EINVAL …) when the kernel refuses it."""
 
     def __init__(self, event: Event) -> None:

@@ -1,7 +1,7 @@
-"""Intel and AMD CPUs: the RAPL counters, by ``perf_event_open`` if the kernel lets us, else by powercap.
+"""Intel and AMD CPUs: the RAPL counters, by ``perf_event_open`` if the kernel lets us, else by powercap, per device.
 
 A package does not include its DRAM although powercap lists DRAM below it, so a run's total is Σ package + Σ dram. psys
-sees the whole board, packages included: it is recorded and shown but stands ``apart`` and is never added. Counters of
+sees the whole board, packages included: it is recorded and shown, and never counted beside them. Counters of
 dies that mirror one another are found later, by equal increments (alignment). ``root`` is a /sys.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from ..model import Device
 from ..plugins import Availability, Channel
 from . import perf
-from .files import CounterFile, Words, number, text
+from .files import CounterFile, WordSum, number, text
 from .sources import Row, Sources
 
 PERIOD_S = 0.001  # the MSRs are refreshed about every millisecond
@@ -40,11 +40,12 @@ class Rapl:
         if self.sources:
             return Availability(True)
         perf_says = self._open_perf()
+        by_perf = len(self._channels)
+        powercap_says = self._open_powercap()  # for the devices that perf does not have
         if self.sources:
-            return Availability(True, "perf_event_open")
-        powercap_says = self._open_powercap()
-        if self.sources:
-            return Availability(True, "powercap")
+            by_powercap = len(self._channels) - by_perf
+            ways = [way for way, count in (("perf_event_open", by_perf), ("powercap", by_powercap)) if count]
+            return Availability(True, ", ".join(ways))
         for refused in (perf_says, powercap_says):
             if refused.fix:
                 return refused
@@ -57,7 +58,7 @@ class Rapl:
         reason, fix = "", ""
         for event in wanted:
             try:
-                self.sources.add(perf.Counter(event))
+                self.sources.add(perf.PerfCounter(event))
             except OSError as error:
                 denied = error.errno in (errno.EACCES, errno.EPERM)
                 reason, fix = f"perf_event_open: {error.strerror}", _PERF_FIX if denied else ""
@@ -72,7 +73,7 @@ class Rapl:
         reason, fix = "no package among the RAPL zones", ""
         for zone in zones:
             kind, package = _zone(zone)
-            if not kind:
+            if not kind or _name(kind, package) in {channel.device.name for channel in self._channels}:
                 continue
             try:
                 counter = CounterFile(zone / "energy_uj")
@@ -82,18 +83,17 @@ class Rapl:
             except OSError as error:
                 reason = f"{zone / 'energy_uj'}: {error.strerror}"
                 continue
-            self.sources.add(Words(counter))
-            self._add(kind, package, Fraction(1, 10**6), number(zone / "max_energy_range_uj"), f"powercap {zone.name}")
+            self.sources.add(WordSum(counter))
+            source, most = f"powercap {zone.name}", number(zone / "max_energy_range_uj")
+            self._add(kind, package, Fraction(1, 10**6), most, source, str(counter.path.absolute()))
         return Availability(bool(self.sources), reason, fix)
 
-    def _add(self, kind: str, package: str, scale: Fraction, wraps_at: int | None, source: str) -> None:
-        name = f"{_NAMES[kind]} {package}" if kind in _NAMES else kind
-        properties = {"source": source} | ({"apart": "it sees the packages too"} if kind == "psys" else {})
-        device = Device(name, kind, properties=properties)
+    def _add(self, kind: str, package: str, scale: Fraction, wraps_at: int | None, source: str, file: str = "") -> None:
+        device = Device(_name(kind, package), kind, properties={"source": source})
         self._channels.append(
             Channel(
                 "energy", "counter", "J", device, scale, wraps_at=wraps_at, latency_s=PERIOD_S, period_s=PERIOD_S,
-                declared={"source": source},
+                declared={"source": source} | ({"file": file} if file else {}),
             )
         )  # fmt: skip
 
@@ -106,6 +106,10 @@ class Rapl:
     def close(self) -> None:
         self.sources.close()
         self._channels = []
+
+
+def _name(kind: str, package: str) -> str:
+    return f"{_NAMES[kind]} {package}" if kind in _NAMES else kind
 
 
 def _zone(zone: Path) -> tuple[str, str]:

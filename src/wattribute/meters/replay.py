@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from ..errors import FormatError, MeterError
@@ -59,6 +61,15 @@ class Replay:
                 raise FormatError(path, f"line {number}: {len(header)} columns and rising times are needed")
             self._times.append(at)
             self._rows.append(values)
+        for column, channel in enumerate(self._channels):
+            if channel.kind == "counter":
+                self._channels[column] = replace(channel, latency_s=self._latency_s(column))
+
+    def _latency_s(self, column: int) -> float | None:
+        """The longest that a counter stands still: what it shows may be that old."""
+        rows = range(1, len(self._rows))
+        moves = [self._times[row] for row in rows if self._rows[row][column] != self._rows[row - 1][column]]
+        return max((after - before for before, after in pairwise(self._times[:1] + moves)), default=None)
 
     def available(self) -> Availability:
         if self._rows:
@@ -82,9 +93,12 @@ def _channel(path: Path, column: str) -> Channel:
     name, _, quantity = column.rpartition(":")
     if not name or quantity not in _QUANTITIES:
         raise FormatError(path, f"column {column!r} must end in :energy_j or :power_w")
-    kind = name.lower().split()[0].rstrip("0123456789")
-    kind = _KINDS.get(kind, kind)
-    apart = {"apart": "it sees the packages too"} if kind == "psys" else {}
-    device = Device(name, kind, properties={"source": f"replay {path.name}", **apart})
+    device = Device(name, device_kind(name), properties={"source": f"replay {path.name}"})
     signal, kind_of_signal, unit = _QUANTITIES[quantity]
     return Channel(signal, kind_of_signal, unit, device, whole=False)
+
+
+def device_kind(name: str) -> str:
+    """The kind of device that a usual name means: "GPU 0" is a "gpu", "package 1" a "cpu"."""
+    word = name.lower().split()[0].rstrip("0123456789")
+    return _KINDS.get(word, word)

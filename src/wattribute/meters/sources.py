@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .files import Words
-from .perf import Counter
+from .files import WordSum
+from .perf import PerfCounter
 
 if TYPE_CHECKING:
     from ctypes import c_int
@@ -56,10 +56,10 @@ class Call:
 
 
 @dataclass
-class Timed:
+class SourceTiming:
     """A source, where its number stands in a row, and how long it is left alone."""
 
-    source: Call | Words | Counter
+    source: Call | WordSum | PerfCounter
     slot: int
     pause_ns: int
     asked_ns: int = LONG_AGO_NS
@@ -70,15 +70,15 @@ class Sources:
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
-        self.timed: list[Timed] = []
+        self.timed: list[SourceTiming] = []
         self._nothing: list[tuple[int, int | float | None]] = []  # no reading, per slot
 
     def __len__(self) -> int:
         return len(self.timed)
 
-    def add(self, source: Call | Words | Counter, slot: int | None = None, pause_ns: int = 0) -> None:
+    def add(self, source: Call | WordSum | PerfCounter, slot: int | None = None, pause_ns: int = 0) -> None:
         """Without a slot it is the next one."""
-        self.timed.append(Timed(source, len(self.timed) if slot is None else slot, pause_ns))
+        self.timed.append(SourceTiming(source, len(self.timed) if slot is None else slot, pause_ns))
         self._nothing = [(0, None)] * (1 + max(one.slot for one in self.timed))
 
     @property

@@ -1,6 +1,6 @@
-"""What was seen of a location → its spans: stacks that open and close, intervals that may overlap.
+"""Nesting of a location's observations into spans: stacks that open and close, intervals that may overlap.
 
-Recorders and readers of files use these; a location's spans nest whatever its source says, and no time counts twice.
+Recorders and readers of files use these; a location's spans always nest, and no time counts twice.
 """
 
 from __future__ import annotations

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import OptionError, printable
+from . import display
 from .devices import Device
 from .spans import SpanSource, SpanTable
 from .tables import Frames, Locations, Nodes, Processes
@@ -40,6 +44,29 @@ class Clock:
     def ticks(self, seconds: float) -> int:
         return round(Fraction(seconds) * self.ticks_per_s)
 
+    def moment(self, text: str | float | None) -> int | None:
+        """Ticks of a moment: seconds since the start, or ISO 8601 when the recording knows its wall clock."""
+        if text is None:
+            return None
+        try:
+            return self.ticks(float(text))
+        except (ValueError, OverflowError):
+            pass
+        ns = epoch_ns(str(text))
+        if self.epoch_ns is None:
+            raise OptionError(f"time {text!r}: this recording has no wall clock; give seconds since its start")
+        return round(Fraction((ns - self.epoch_ns) * self.ticks_per_s, 10**9))
+
+
+def epoch_ns(text: str) -> int:
+    """Nanoseconds since 1970 of an ISO 8601 time; without a zone it is UTC."""
+    try:
+        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise OptionError(f"time {text!r} is neither seconds nor ISO 8601 (2026-01-31T12:00:00+00:00)") from error
+    since = (at if at.tzinfo else at.replace(tzinfo=timezone.utc)) - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+
 
 @dataclass(frozen=True)
 class Signal:
@@ -60,13 +87,28 @@ class Signal:
     latency_s: float | None = None  # update period + delay of the sensor, when known
     wraps_at: int | None = None  # raw modulus of the counter, when known
     stale: bool = False  # known to repeat its value between updates
-    estimated: bool = False  # a model said so, not a meter
+    estimated: bool = False  # by a model, not a meter
     gain_error: float | None = None  # relative systematic error, e.g. 0.05
     declared: Mapping[str, Any] = field(default_factory=dict)  # mode, unit, value type as the file says
     clock_error_s: float | None = None  # how far its times may be off those of the spans, either way
+    polled: bool = False  # read on a schedule of ours: a change was made after the reading before the one that shows it
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @property
+    def extent(self) -> tuple[int, int, float]:
+        """The times of the first and the last reading, and the median time between two."""
+        times = self.times
+        return int(times[0]), int(times[-1]), float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+
+    @property
+    def moves(self) -> bool:
+        """Whether any reading differs from the first."""
+        return bool((self.values != self.values[:1]).any())
+
+
+REMARKS = frozenset(("declared", "timeline", "gauge", "no-energy"))  # kinds of problems that are no alarm
 
 
 @dataclass(frozen=True)
@@ -76,6 +118,9 @@ class Problem:
     kind: str  # a short word to filter on: "truncated", "missing", "nesting", "stale", "mirrored", "wrap", …
     message: str
     location: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", printable(self.message))
 
 
 @dataclass(frozen=True)
@@ -97,7 +142,7 @@ class Link:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recording:
     """One run: frames, locations, spans, signals, topology, clock."""
 
@@ -114,10 +159,45 @@ class Recording:
     noticed: tuple[Problem, ...] = ()  # while reading; see ``problems``
     metadata: Mapping[str, Any] = field(default_factory=dict)  # "name", "source", "command", "scorep.cfg", "events"…
 
+    def __repr__(self) -> str:
+        return display.text(*self._described())
+
+    def _repr_html_(self) -> str:
+        return display.html(*self._described())
+
+    def _described(self) -> tuple[str, dict[str, str]]:
+        """A title and facts; nothing is decoded for them."""
+        kinds = {kind: self.locations.kind.count(kind) for kind in dict.fromkeys(self.locations.kind)}
+        places = ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()) or "none"
+        facts = {
+            "time": f"{self.clock.seconds(self.clock.length_ticks):.6g} s",
+            "hosts": display.listed(self.hosts()),
+            "processes": f"{len(self.processes):,}: {display.listed(self.processes.name)}",
+            "locations": places,
+            "frames": f"{len(self.frames):,}",
+            "metered": f"{display.listed(device.name for device in self.devices)} ({len(self.signals):,} signals)",
+        }
+        if self.noticed:
+            facts["problems"] = f"{len(self.noticed):,}, the first: {self.noticed[0].message}"
+        return f"Recording {str(self.metadata.get('name', ''))!r}", facts
+
+    @property
+    def energy_j(self) -> float | None:
+        """The joules that the devices of the ledger measured; None where no energy was metered."""
+        # the ledger is made above this layer, so that it is looked up when asked for
+        middle = import_module("wattribute.engines.middle")
+        return cast("float | None", middle.measured_j(self))
+
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What was noticed while reading, and what decoding spans has brought to light so far."""
         return (*self.noticed, *self.spans.problems())
+
+    @property
+    def life(self) -> tuple[int | None, int | None]:
+        """From the start to the end of the command that was run, in ticks; None where it is not known."""
+        run = self.metadata.get("run", {})
+        return run.get("start_ticks"), run.get("end_ticks")
 
     def host(self, process: int) -> str:
         """The name of the host a process (or a context) runs on."""
@@ -131,17 +211,47 @@ class Recording:
 
     @cached_property
     def _node_hosts(self) -> dict[int, str]:
-        """Hosts by node as far as anybody asked: thousands of locations ask for the same."""
+        """Cache of hosts by node: thousands of locations ask for the same."""
         return {}
 
     def _walk_to_host(self, node: int) -> str:
         at = root = node
         while at >= 0:
-            domains = self.nodes.properties[at].get("domain", "").split(",")
-            if "shared_memory" in domains or self.nodes.kind[at].lower() in _HOST_KINDS:
+            if self.is_host(at):
                 return self.nodes.name[at]
             at, root = int(self.nodes.parent[at]), at
         return self.nodes.name[root] if root >= 0 else ""
+
+    def is_host(self, node: int) -> bool:
+        """Whether a system node is a host: memory is shared in it."""
+        domains = self.nodes.properties[node].get("domain", "").split(",")
+        return "shared_memory" in domains or self.nodes.kind[node].lower() in _HOST_KINDS
+
+    def processes_below(self, node: int) -> set[int]:
+        """The processes and contexts that run on a system node or on one below it."""
+        below = {node}
+        children: dict[int, list[int]] = {}
+        for child, parent in enumerate(self.nodes.parent.tolist()):
+            children.setdefault(parent, []).append(child)
+        waiting = [node]
+        while waiting:
+            for child in children.get(waiting.pop(), ()):
+                if child not in below:
+                    below.add(child)
+                    waiting.append(child)
+        return {process for process, at in enumerate(self.processes.node.tolist()) if at in below}
+
+    def locations_of(self, processes: Iterable[int]) -> tuple[int, ...]:
+        """The locations of some processes and contexts that may hold spans, ascending."""
+        return tuple(sorted(row for process in processes for row in self._by_process.get(process, ())))
+
+    @cached_property
+    def _by_process(self) -> dict[int, list[int]]:
+        rows: dict[int, list[int]] = {}
+        for row, (kind, process) in enumerate(zip(self.locations.kind, self.locations.process.tolist(), strict=True)):
+            if kind != "metric":
+                rows.setdefault(process, []).append(row)
+        return rows
 
     def location_host(self, location: int) -> str:
         return self.host(int(self.locations.process[location]))

@@ -76,7 +76,7 @@ class Curve:
 class Keys:
     """How spans fall into rows: by ``row[frame]`` (−1: as if the span were not there), or by call path.
 
-    Where depths are told, a span counts in the depth of others unless its row is ABSENT.
+    Where depths are known, a span counts in the depth of others unless its row is ABSENT.
 
     With ``by_path`` a row is a call path of kept frames, made as it is met; ``row`` then only says which frames count.
     """
@@ -106,6 +106,7 @@ class Fold:
     total_low: Floats | None
     total_high: Floats | None
     paths: Paths | None = None
+    row: Int64s | None = None  # the numbers of the rows, where only those that were entered are here
 
     @classmethod
     def of(cls, columns: dict[str, Any]) -> Fold:
@@ -176,13 +177,36 @@ class Guesses(Protocol):
     Where a program's outermost span lasts from the first event to the last, one pass over the events does for two.
     """
 
-    def guess_busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals | None:
-        """What ``busy`` may say, without looking at more than the ends; None: no idea."""
+    def guess_busy(
+        self, locations: Sequence[int], keep: npt.NDArray[np.bool_] | None = None
+    ) -> list[tuple[int, int] | None]:
+        """For each of these locations, which are of one kind, the one interval that ``busy`` may say, without looking
+        at more than the ends; None: no idea."""
         ...
 
-    def fold_if(self, location: int, curves: Sequence[Curve], keys: Keys, busy: Intervals) -> Fold | None:
-        """``fold`` if the location is busy just then; None if not."""
+    def fold_many(
+        self,
+        locations: Sequence[int],
+        curves: Sequence[Curve],
+        keys: Keys,
+        busy: Sequence[tuple[int, int]] | None = None,
+        entered_only: bool = False,
+    ) -> list[Fold]:
+        """``fold`` of several locations of one kind, up to the first that is not ``busy`` as expected.
+
+        ``entered_only`` leaves out rows that were never entered: see ``Fold.row``.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Which calls of host threads launched what ran on streams: a row per span whose launch was recorded."""
+
+    location: Int32s  # the stream
+    start: Int64s  # of the span on it
+    host: Int32s  # the thread that launched it
+    at: Int64s  # a moment inside the call that did
 
 
 _EMPTY = Spans(
@@ -200,6 +224,10 @@ class SpanTable:
     """A source whose spans are columns in memory."""
 
     columns: Mapping[int, Spans] = field(default_factory=dict)
+    launched: Launches | None = None
+
+    def launches(self) -> Launches | None:
+        return self.launched
 
     def locations(self) -> Sequence[int]:
         return sorted(self.columns)
@@ -234,6 +262,13 @@ def spans_of(source: SpanSource, locations: Sequence[int]) -> list[Spans]:
     """The spans of several locations; a source that reads them faster together has a method of this name."""
     together = getattr(source, "spans_of", None)
     return list(together(locations)) if together else [source.spans(location) for location in locations]
+
+
+def launches_of(source: SpanSource) -> Launches | None:
+    """The launches that a source has recorded; such a source has a method ``launches``."""
+    method = getattr(source, "launches", None)
+    launches: Launches | None = method() if method else None
+    return launches
 
 
 def cut(spans: Spans, most: int) -> Iterator[Spans]:

@@ -10,42 +10,45 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..ensemble import EnsembleAttribution
+from ..comparison import EnsembleAttribution
 from ..errors import OptionError
-from ..model import Attribution
-from .files import replacing
+from ..files import replacing
+from ..model import Answer, Attribution
 from .stacks import stacks
 
+SUFFIXES = (".extrap.json",)
+SEVERAL_RUNS = True
 _METRICS = ("energy_j", "time_s")
 
 
-def write(attribution: Attribution, target: str, parameters: Sequence[str] = (), **options: Any) -> None:
+def write(attribution: Answer, target: str, parameters: Sequence[str] = (), **options: Any) -> None:
     """Write the measurements of all runs, devices added up."""
     document = measurements(attribution, parameters)
     with replacing(target) as file:
         file.write(json.dumps(document, ensure_ascii=True).encode())
 
 
-def measurements(attribution: Attribution, parameters: Sequence[str] = ()) -> dict[str, Any]:
+def measurements(attribution: Answer, parameters: Sequence[str] = ()) -> dict[str, Any]:
     """The file's content. A call path that a run did not take used 0 J there."""
     if not isinstance(attribution, EnsembleAttribution):
         raise OptionError("Extra-P needs several runs; give all their paths (wattribute export A B C --to extrap)")
     names, points = _points(attribution, parameters)
-    found = {run: _by_path(part) for run, part in attribution.parts.items()}
-    paths = dict.fromkeys(path for one in found.values() for path in one)
-    made: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    paths_by_run = {run: _by_path(part) for run, part in attribution.parts.items()}
+    paths = dict.fromkeys(path for one in paths_by_run.values() for path in one)
+    measurements_by_path: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    metrics = _METRICS if attribution.unit == "J" else _METRICS[1:]
     for path in paths:
-        made[path] = {metric: [] for metric in _METRICS}
+        measurements_by_path[path] = {metric: [] for metric in metrics}
         for point in dict.fromkeys(points.values()):
-            runs = [run for run in found if points[run] == point]
-            for at, metric in enumerate(_METRICS):
-                values = [found[run].get(path, (0.0, 0.0))[at] for run in runs]
-                made[path][metric].append({"point": list(point), "values": values})
-    return {"parameters": names, "measurements": made}
+            runs = [run for run in paths_by_run if points[run] == point]
+            for metric in metrics:
+                values = [paths_by_run[run].get(path, (0.0, 0.0))[_METRICS.index(metric)] for run in runs]
+                measurements_by_path[path][metric].append({"point": list(point), "values": values})
+    return {"parameters": names, "measurements": measurements_by_path}
 
 
 def _by_path(part: Attribution) -> dict[str, tuple[float, float]]:
-    """Self energy and self time per call path, over all devices; time is that of the path, whatever was metered."""
+    """Self energy and self time per call path, over all devices; time is that of the path itself."""
     energy: dict[str, float] = {}
     seconds: dict[str, float] = {}
     for stack in stacks(part):

@@ -6,17 +6,14 @@ piece, so that their size is bounded by the disk alone.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..ensemble import EnsembleAttribution
-from ..errors import OptionError, OutputError, check_name
-from ..model import Attribution
+from ..comparison import EnsembleAttribution
+from ..errors import OptionError
+from ..files import replacing_folder
+from ..model import Answer, Attribution
 from . import recording_tables as tables
 
 if TYPE_CHECKING:
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "parquet")
 
 
-def write_folder(attribution: Attribution, target: str, format: str = "parquet", repeats: str = "keep") -> None:
+def write_folder(attribution: Answer, target: str, format: str = "parquet", repeats: str = "keep") -> None:
     """Write the tables to a new folder; the runs of an ensemble stand below each other.
 
     ``repeats="drop"`` leaves out readings that repeat the value before them.
@@ -34,10 +31,11 @@ def write_folder(attribution: Attribution, target: str, format: str = "parquet",
         raise OptionError.unknown("format", format, FORMATS)
     if repeats not in tables.REPEATS:
         raise OptionError.unknown("treatment of repeated readings", repeats, tables.REPEATS)
-    check_name(Path(target))
     save = _save_csv if format == "csv" else _save_parquet
-    runs = attribution.parts if isinstance(attribution, EnsembleAttribution) else {"": attribution}
-    with _appearing(Path(target)) as folder:
+    runs: Mapping[str, Any] = {"": attribution}
+    if isinstance(attribution, EnsembleAttribution):
+        runs = attribution.parts
+    with replacing_folder(target) as folder:
         save(_named(runs, tables.calls), folder / f"calls.{format}")
         save(_named(runs, lambda part: tables.metrics(part, repeats)), folder / f"metrics.{format}")
         save([flat(attribution.rows)], folder / f"attribution.{format}")
@@ -80,24 +78,3 @@ def flat(rows: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     return rows.with_columns(pl.col("path").list.join(";")) if "path" in rows.columns else rows
-
-
-@contextmanager
-def _appearing(target: Path) -> Iterator[Path]:
-    """A folder to fill, renamed to ``target`` when all went well and removed when not."""
-    if target.exists():
-        raise OutputError(f"{target} exists already; choose another name or remove it")
-    try:
-        made = Path(tempfile.mkdtemp(prefix=f".{target.name[:100]}.", dir=target.absolute().parent))
-    except OSError as error:
-        raise OutputError(f"{target}: cannot be made: {error.strerror or error}") from error
-    try:
-        yield made
-        os.chmod(made, 0o755)
-        os.rename(made, target)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)

@@ -6,12 +6,17 @@ import json
 from typing import Any
 
 from ..errors import OptionError
-from ..model import Attribution
-from .files import replacing
-from .tables import promised_devices
+from ..files import replacing
+from ..model import Answer
+from . import folder
+from .tables import about as made_by
+from .tables import promised_devices, promised_rows
+
+SUFFIXES = (".parquet",)
+SEVERAL_RUNS = True
 
 
-def write(attribution: Attribution, target: str, **options: Any) -> None:
+def write(attribution: Answer, target: str, **options: Any) -> None:
     import pyarrow.parquet as pq
 
     if target == "-":
@@ -19,11 +24,15 @@ def write(attribution: Attribution, target: str, **options: Any) -> None:
     about = {
         "devices": promised_devices(attribution).to_dicts(),
         "problems": [{"kind": p.kind, "message": p.message} for p in attribution.problems],
-        "by": list(attribution.by),
-        "method": attribution.method,
-        "share": attribution.share,
+        "by": list(attribution.question.by),
+        **made_by(attribution),
     }
-    table = attribution.rows.to_arrow()
+    table = promised_rows(attribution).to_arrow()
     table = table.replace_schema_metadata({"wattribute": json.dumps(about, ensure_ascii=False)})
     with replacing(target) as file:
         pq.write_table(table, file, compression="zstd")
+
+
+def write_folder(attribution: Answer, target: str, repeats: str = "keep") -> None:
+    """Write a folder of tables: calls, metrics, attribution, devices."""
+    folder.write_folder(attribution, target, "parquet", repeats)

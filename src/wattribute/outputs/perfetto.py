@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ensemble import EnsembleAttribution
-from ..errors import OptionError
+from ..files import replacing
 from ..model import Attribution, Recording, Spans
 from . import protobuf as pb
-from .files import replacing
-from .timeline import Counter, Timeline
+from .timeline import CounterTrack, Timeline
+
+SUFFIXES = (".perfetto-trace", ".pftrace")
+
 
 # fields of Trace and TracePacket
 _PACKET, _TIMESTAMP, _SEQUENCE, _EVENT, _INTERNED, _FLAGS, _TRACK = 1, 8, 10, 11, 12, 13, 60
@@ -44,8 +45,6 @@ def write(attribution: Attribution, target: str, **options: Any) -> None:
 
 def encode(attribution: Attribution) -> Iterator[bytes]:
     """The trace, piece by piece."""
-    if isinstance(attribution, EnsembleAttribution):
-        raise OptionError("a Perfetto trace shows one run; export the runs one by one")
     recording = attribution.recording
     yield from _tracks(recording)
     timeline = Timeline(attribution)
@@ -170,7 +169,7 @@ def _woven(begins: pb.Bytes, ends: pb.Bytes, ending: npt.NDArray[np.bool_]) -> b
     return stream.tobytes()
 
 
-def _counter(at: int, counter: Counter, recording: Recording, origin: int) -> Iterator[bytes]:
+def _counter(at: int, counter: CounterTrack, recording: Recording, origin: int) -> Iterator[bytes]:
     """One counter track: its descriptor and its values."""
     track = _FIRST_COUNTER + at
     unit = pb.message(_COUNTER, pb.text(_UNIT_NAME, counter.unit))

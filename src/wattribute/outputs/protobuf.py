@@ -11,20 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..varint import varint
+
 Bytes = npt.NDArray[np.uint8]
 WIDTH_63 = 9  # bytes of a padded integer below 2**63
 WIDTH_28 = 4  # … below 2**28
 _DOUBLE_BYTES = 8
-
-
-def varint(value: int) -> bytes:
-    """An unsigned integer, seven bits a byte, the lowest first."""
-    made = bytearray()
-    while value > 0x7F:
-        made.append(value & 0x7F | 0x80)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
 
 
 def integer(field: int, value: int) -> bytes:

@@ -59,17 +59,17 @@ def signals(recording: Recording) -> pl.DataFrame:
     import polars as pl
 
     columns = ("name", "kind", "unit", "device", "host")
-    made = {name: _strings([getattr(signal, name) for signal in recording.signals]) for name in columns}
+    table = {name: _strings([getattr(signal, name) for signal in recording.signals]) for name in columns}
     rest = {
         "estimated": pl.Series([s.estimated for s in recording.signals], dtype=pl.Boolean),
         "readings": pl.Series([len(s) for s in recording.signals], dtype=pl.Int64),
         "first": pl.Series([_first(s) for s in recording.signals], dtype=pl.Float64),
     }
-    return pl.DataFrame({"signal": np.arange(len(recording.signals)), **made, **rest})
+    return pl.DataFrame({"signal": np.arange(len(recording.signals)), **table, **rest})
 
 
 def readings(recording: Recording, repeats: str = "keep") -> Iterator[pl.DataFrame]:
-    """Signal by signal; ``drop`` leaves out a reading whose value is that of the one before."""
+    """The readings, signal by signal; ``drop`` leaves out a reading whose value is that of the one before."""
     import polars as pl
 
     if repeats not in REPEATS:
@@ -88,19 +88,19 @@ def readings(recording: Recording, repeats: str = "keep") -> Iterator[pl.DataFra
 
 
 def spans(recording: Recording) -> Iterator[pl.DataFrame]:
-    """Location by location, in the order the spans began; ``parent`` counts within the location."""
+    """The spans, location by location, in the order they began; ``parent`` counts within the location."""
     import polars as pl
 
     for location in recording.spans.locations():
-        found = recording.spans.spans(location)
+        columns = recording.spans.spans(location)
         yield pl.DataFrame(
             {
-                "location": np.full(len(found), location, np.int64),
-                "frame": found.frame.astype(np.int64),
-                "start_ns": recording.clock.ns(found.start),
-                "end_ns": recording.clock.ns(found.end),
-                "depth": found.depth.astype(np.int64),
-                "parent": found.parent,
+                "location": np.full(len(columns), location, np.int64),
+                "frame": columns.frame.astype(np.int64),
+                "start_ns": recording.clock.ns(columns.start),
+                "end_ns": recording.clock.ns(columns.end),
+                "depth": columns.depth.astype(np.int64),
+                "parent": columns.parent,
             }
         )
 
@@ -155,9 +155,10 @@ def by_name(attribution: Callable[[], Attribution], recording: Recording) -> dic
     import polars as pl
 
     def whole(parts: Iterator[pl.DataFrame]) -> pl.DataFrame:
-        found = list(parts)
-        return pl.concat(found) if found else pl.DataFrame()
+        tables = list(parts)
+        return pl.concat(tables) if tables else pl.DataFrame()
 
+    profiled = bool(recording.metadata.get("functions"))
     return {
         "frames": lambda: frames(recording),
         "locations": lambda: locations(recording),
@@ -166,7 +167,29 @@ def by_name(attribution: Callable[[], Attribution], recording: Recording) -> dic
         "spans": lambda: whole(spans(recording)),
         "attribution": lambda: attribution().rows,
         "devices": lambda: attribution().devices,
-    }
+    } | ({"functions": lambda: functions(recording), "callers": lambda: callers(recording)} if profiled else {})
+
+
+def functions(recording: Recording) -> pl.DataFrame:
+    """The statistics of a profiler such as cProfile, a row per function; times in seconds."""
+    import polars as pl
+
+    rows = [(*row[:5], row[5] / 1e9, row[6] / 1e9) for row in recording.metadata.get("functions", ())]
+    kinds = {"file": pl.String, "line": pl.Int64, "name": pl.String, "primitive_calls": pl.Int64, "calls": pl.Int64}
+    return pl.DataFrame(rows, schema=kinds | {"self_s": pl.Float64, "total_s": pl.Float64}, orient="row")
+
+
+def callers(recording: Recording) -> pl.DataFrame:
+    """Who called whom, how often and for how long, as the profiler counted it."""
+    import polars as pl
+
+    names = [row[2] for row in recording.metadata.get("functions", ())]
+    rows = [
+        (names[caller], names[callee], primitive, calls, self_ns / 1e9, total_ns / 1e9)
+        for caller, callee, primitive, calls, self_ns, total_ns in recording.metadata.get("callers", ())
+    ]
+    kinds = {"caller": pl.String, "callee": pl.String, "primitive_calls": pl.Int64, "calls": pl.Int64}
+    return pl.DataFrame(rows, schema=kinds | {"self_s": pl.Float64, "total_s": pl.Float64}, orient="row")
 
 
 def _values(signal: Signal) -> Any:

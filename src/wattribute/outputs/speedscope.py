@@ -1,6 +1,6 @@
 """A speedscope file: one profile per device, whose samples are call paths and whose weights are millijoules.
 
-Speedscope knows no unit of energy, so the unit is "none" and the profile's name says mJ.
+Speedscope knows no unit of energy, so the unit is "none" and the profile's name says mJ. Without energy: seconds.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import json
 from importlib.metadata import version
 from typing import Any
 
+from ..files import replacing
 from ..model import Attribution
-from .files import replacing
 from .stacks import Stack, stacks
 
+SUFFIXES = (".speedscope.json",)
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -29,7 +30,9 @@ def profile(attribution: Attribution) -> dict[str, Any]:
     devices: dict[str, list[Stack]] = {}
     for stack in stacks(attribution):
         devices.setdefault(stack.device, []).append(stack)
-    profiles = [_profile(device, found, numbers) for device, found in devices.items()]
+    profiles = [
+        _profile(device, stacks_of_device, numbers, attribution.unit) for device, stacks_of_device in devices.items()
+    ]
     return {
         "$schema": SCHEMA,
         "exporter": f"wattribute@{version('wattribute')}",
@@ -40,14 +43,15 @@ def profile(attribution: Attribution) -> dict[str, Any]:
     }
 
 
-def _profile(device: str, found: list[Stack], numbers: dict[str, int]) -> dict[str, Any]:
+def _profile(device: str, stacks: list[Stack], numbers: dict[str, int], unit: str) -> dict[str, Any]:
     """``numbers`` grows by the frames that are new."""
-    kept = [stack for stack in found if stack.self_j > 0]
-    weights = [1000 * stack.self_j for stack in kept]
+    kept = [stack for stack in stacks if stack.self_j > 0]
+    timed = unit == "s"
+    weights = [stack.self_j if timed else 1000 * stack.self_j for stack in kept]
     return {
         "type": "sampled",
-        "name": f"{device} (energy in mJ)",
-        "unit": "none",
+        "name": device if timed else f"{device} (energy in mJ)",
+        "unit": "seconds" if timed else "none",
         "startValue": 0,
         "endValue": sum(weights),
         "samples": [[numbers.setdefault(name, len(numbers)) for name in stack.frames] for stack in kept],

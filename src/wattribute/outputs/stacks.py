@@ -1,6 +1,6 @@
 """Call paths with their joules, once for all outputs that draw stacks: speedscope, folded, graphframe, extrap.
 
-The attribution is asked for again by (device, path), whatever it was rolled up by; idle stands as a path of its own
+The attribution is asked for again by (device, path), independent of its own grouping; idle stands as a path of its own
 under each device, so that what a stack viewer sums up is what was measured.
 """
 
@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..engines import attribute
-from ..ensemble import EnsembleAttribution
+from ..engines import regroup
 from ..errors import OptionError
 from ..model import Attribution
-
-IDLE = "(idle)"
+from ..model.constants import IDLE
 
 
 @dataclass(frozen=True)
@@ -44,31 +42,32 @@ class Tree:
 
 
 def stacks(attribution: Attribution) -> list[Stack]:
-    """The call paths of every device, largest self energy first, and what was idle."""
-    if isinstance(attribution, EnsembleAttribution):
-        raise OptionError("this output shows one run; export the runs one by one")
-    again = {**attribution.options, "by": ("device", "path"), "bounds": False}
-    found = attribute(attribution.recording, **again)
-    if "self_j" not in found.rows.columns:
-        units = sorted(set(found.devices["unit"].to_list()))
-        raise OptionError(f"stacks are weighed in joules, not {' and '.join(units)}; choose an energy metric")
-    label = _labels(found)
-    rows = found.rows.select(
+    """The call paths of every device, largest self energy first, and what was idle.
+
+    Where no energy was metered (``unit`` "s") weights are seconds.
+    """
+    regrouped = regroup(attribution, ("device", "path"), bounds=False)
+    if regrouped.unit not in ("J", "s"):
+        units = sorted(set(regrouped.devices["unit"].to_list()))
+        raise OptionError(f"stacks are weighted in joules, not {' and '.join(units)}; choose an energy metric")
+    regrouped = regrouped.as_amounts()
+    label = _labels(regrouped)
+    rows = regrouped.rows.select(
         "host", "device", "of", "path", "self_j", "total_j", "self_ns", "total_ns", "calls"
     ).iter_rows()
     paths = [
-        Stack(label(host, device, of), tuple(path), self_j, total_j, self_ns / 1e9, total_ns / 1e9, calls)
+        Stack(label(host, device, of), tuple(path), self_j, total_j, self_ns / 1e9, total_ns / 1e9, calls or 0)
         for host, device, of, path, self_j, total_j, self_ns, total_ns, calls in rows
     ]
-    books = found.devices.select("host", "device", "of", "idle_j").iter_rows()
+    books = regrouped.devices.filter("counted").select("host", "device", "of", "idle_j").iter_rows()
     idle = [Stack(label(host, device, of), (IDLE,), idle_j, idle_j) for host, device, of, idle_j in books if idle_j > 0]
     return paths + idle
 
 
-def trees(found: list[Stack]) -> list[Tree]:
+def trees(stacks: list[Stack]) -> list[Tree]:
     """A tree per device whose root is the device itself; its total is what was measured."""
     roots: dict[str, Tree] = {}
-    for stack in found:
+    for stack in stacks:
         root = at = roots.setdefault(stack.device, Tree(stack.device))
         for name in stack.frames:
             at = at.children.setdefault(name, Tree(name))
@@ -79,9 +78,9 @@ def trees(found: list[Stack]) -> list[Tree]:
     return list(roots.values())
 
 
-def _labels(found: Attribution) -> Callable[[str, str, str], str]:
-    several_hosts = found.devices["host"].n_unique() > 1
-    several_views = found.devices.select("host", "device").is_duplicated().any()
+def _labels(attribution: Attribution) -> Callable[[str, str, str], str]:
+    several_hosts = attribution.devices["host"].n_unique() > 1
+    several_views = attribution.devices.select("host", "device").is_duplicated().any()
 
     def label(host: str, device: str, of: str) -> str:
         return f"{host + ' ' if several_hosts else ''}{device}{' ' + of if several_views else ''}"

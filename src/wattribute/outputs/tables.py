@@ -1,47 +1,100 @@
-"""What the table formats share: the columns that are promised, and where text goes."""
+"""Shared parts of the table formats: the promised columns, and writing text."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ..model import Attribution
-from .files import replacing
+from ..files import replacing
+from ..model import Answer
 
 if TYPE_CHECKING:
     import polars as pl
 
+A = TypeVar("A", bound=Answer)
 _DEVICE = ("device", "signal", "host", "of")
-_INTERNAL = ("power_w",)  # follows from the others
 
 
-def promised_devices(attribution: Attribution) -> pl.DataFrame:
+def promised_devices(attribution: Answer) -> pl.DataFrame:
     """One row per (device, of): names, the books, coverage; a unit where it is not joules."""
     table = attribution.devices
     books = [name for name in table.columns if name.startswith(("measured_", "attributed_", "idle_"))]
-    unit = [] if "measured_j" in table.columns else ["unit"]
+    unit = [] if attribution.suffix == "j" else ["unit"]
     run = [name for name in ("run",) if name in table.columns]  # an ensemble's
-    return table.select(*run, *_DEVICE, *books, "coverage", *unit)
+    return table.select(*run, *_DEVICE, *books, "coverage", "counted", "why", "estimated", *unit)
 
 
-def promised_rows(attribution: Attribution) -> pl.DataFrame:
-    return attribution.rows.drop(_INTERNAL, strict=False)
+def promised_rows(attribution: Answer) -> pl.DataFrame:
+    """The rows, each with ``estimated``: whether a model gave the energy of any of its devices."""
+    import polars as pl
+
+    rows = attribution.rows
+    if "estimated" in rows.columns or not len(rows):
+        return rows
+    keys = [name for name in ("run", "host", "device", "of") if name in rows.columns]
+    keys = keys if "device" in keys else [name for name in keys if name != "host"]
+    counted = attribution.devices.filter("counted") if "device" not in keys else attribution.devices
+    models = counted.group_by(keys).agg(pl.col("estimated").any())
+    return rows.join(models, on=keys, how="left", maintain_order="left").with_columns(
+        pl.col("estimated").fill_null(value=False)
+    )
 
 
-def top_rows(attribution: Attribution, top: int | None) -> Attribution:
+def about(attribution: Answer) -> dict[str, str]:
+    """The rules that an answer follows, and the version of wattribute."""
+    from .. import __version__
+
+    return {
+        "method": attribution.question.method,
+        "share": attribution.question.share or "even",
+        "version": __version__,
+    }
+
+
+_DIGITS = 5  # of numbers in tables for people
+
+
+def printed(attribution: Answer) -> list[list[str]]:
+    """The rows as texts below a line of headings with units, for tables in papers and issues."""
+    unit, rows = attribution.suffix, attribution.rows
+    keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if name in attribution.by]
+    symbol = attribution.unit
+    headings = {
+        f"self_{unit}": ("self", symbol), f"self_low_{unit}": ("low", symbol), f"self_high_{unit}": ("high", symbol),
+        f"total_{unit}": ("total", symbol), "self_ns": ("time", "s"), "power_w": ("power", "W"), "calls": ("calls", ""),
+        "co2e_g": ("CO2e", "g"),
+    }  # fmt: skip
+    values = [name for name in headings if name in rows.columns]
+    several = ["unit"] if not symbol and "unit" in rows.columns else []
+    lines = [[*keys, *several, *(f"{word} ({of})" if of else word for word, of in map(headings.get, values))]]  # type: ignore[misc]
+    for row in rows.to_dicts():
+        texts = [" > ".join(row[key]) if isinstance(row[key], list) else str(row[key]) for key in (*keys, *several)]
+        lines.append([*texts, *(_number(row[name], name) for name in values)])
+    return lines
+
+
+def _number(value: float | None, name: str) -> str:
+    if value is None:
+        return "–"
+    if name == "calls":
+        return str(value)
+    return f"{value / 1e9 if name == 'self_ns' else value:.{_DIGITS}g}"
+
+
+def top_rows(attribution: A, top: int | None) -> A:
     """The first rows of each device (of all rows, when they are not by device)."""
     if top is None:
         return attribution
     rows = attribution.rows
     keys = [name for name in ("run", "host", "device", "of") if name in rows.columns]
     kept = rows.group_by(keys, maintain_order=True).head(top) if "device" in keys else rows.head(top)
-    order = "self_j" if "self_j" in rows.columns else "self_value"
+    order = f"self_{attribution.suffix}"
     return replace(attribution, rows=kept.sort(order, descending=True, maintain_order=True))
 
 
 def emit(text: str, target: str) -> None:
-    """Text to a file, or to standard output for ``-``."""
+    """Write text to a file, or to standard output for ``-``."""
     if target == "-":
         sys.stdout.write(text)
         return

@@ -1,6 +1,6 @@
 """What readers of other tools' files share: tables that grow row by row and become a Recording at the end.
 
-A reader calls ``frame``, ``process``, ``thread``, ``gpu``, ``span``, ``signal`` in whatever order its file has things,
+A reader calls ``frame``, ``process``, ``thread``, ``gpu``, ``span``, ``signal`` in the order of its file,
 and then ``recording``. Times are integers in nanoseconds of the file's own clock. Until then a span costs 24 bytes.
 """
 
@@ -22,6 +22,7 @@ from ..model import (
     Clock,
     Device,
     Frames,
+    Launches,
     Locations,
     Nodes,
     Problem,
@@ -32,7 +33,7 @@ from ..model import (
     SpanTable,
 )
 from ..model.nesting import nest
-from ..model.select import select
+from ..model.select import select_metrics
 from ..plugins import Selection
 
 NS = 1_000_000_000
@@ -61,15 +62,16 @@ class Builder:
         self._devices: dict[tuple[str, str], Device] = {}
         self._location, self._frame = array("i"), array("i")
         self._start, self._end = array("q"), array("q")
+        self._launches, self._launched = array("q"), array("q")  # (correlation, location, time) of each
 
     # ---- tables
 
     def frame(self, name: str, paradigm: str = "unknown", role: str = "function", file: str = "", line: int = 0) -> int:
         key = (name, paradigm, role, file, line)
-        found = self._frames.get(key)
-        if found is None:
-            found = self._frames[key] = len(self._frames)
-        return found
+        row = self._frames.get(key)
+        if row is None:
+            row = self._frames[key] = len(self._frames)
+        return row
 
     def node(self, host: str) -> int:
         """The row of another host than the recording's own, which is row 0."""
@@ -125,6 +127,29 @@ class Builder:
         self._end.append(end)
         self._frame.append(frame)
 
+    def launch(self, correlation: Any, location: int, time: int) -> None:
+        """Note that a call of a thread launches the work with this number; what is no number is passed over."""
+        if type(correlation) is int and 0 < correlation < FARTHEST:
+            self._launches.extend((correlation, location, time))
+
+    def launched(self, correlation: Any, location: int, start: int) -> None:
+        """Note that the work with this number starts on a stream."""
+        if type(correlation) is int and 0 < correlation < FARTHEST:
+            self._launched.extend((correlation, location, start))
+
+    def _correlated(self, first: int) -> Launches | None:
+        """Work by the calls that launched it: those of the same number, if only one call has it."""
+        calls, work = (_column(rows).reshape(-1, 3) for rows in (self._launches, self._launched))
+        number, row, count = np.unique(calls[:, 0], return_index=True, return_counts=True)
+        number, row = number[count == 1], row[count == 1]  # several processes may count alike
+        if not len(number) or not len(work):
+            return None
+        at = np.minimum(np.searchsorted(number, work[:, 0]), len(number) - 1)
+        known = number[at] == work[:, 0]
+        caller = calls[row[at[known]]]
+        times = work[known, 2] - first, caller[:, 2] - first
+        return Launches(work[known, 1].astype(np.int32), times[0], caller[:, 1].astype(np.int32), times[1])
+
     def begin(self, location: int, start: int, frame: int) -> int:
         """Open a span; ``finish`` gives it its end, else the end of the recording is it."""
         self.span(location, start, _OPEN, frame)
@@ -157,21 +182,23 @@ class Builder:
         name: str,
         times: Any,
         values: Any,
-        declared: sensors.Declared | None = None,
+        declared: sensors.Declaration | None = None,
         device: Device | None = None,
         sure: bool = False,
+        of_device: bool = True,
         **more: Any,
     ) -> Signal:
         """Readings of a metric; what it is says its name, or the file, or the user, as in ``sensors``.
 
-        ``sure``: the file says the unit of these very numbers, so that it counts more than the name.
+        ``sure``: the file says the unit of these very numbers, so that it counts more than the name. Not
+        ``of_device``: a figure that no meter gave (the power a tool ascribes to a process), never part of a total.
         """
         name = clean(name)
-        about = sensors.describe(name, declared or sensors.Declared(), self._overrides)
+        about = sensors.describe(name, declared or sensors.Declaration(), self._overrides)
         if sure and declared is not None and not any(one.pattern.search(name) for one in self._overrides):
             unit = units.parse(declared.unit)
             about = replace(about, kind=declared.kind, unit=unit.symbol, scale=unit.scale)
-        if device is None and about.device:
+        if device is None and about.device and of_device:
             device = Device(about.device, about.device_kind, str(more.get("host", self.host)))
         if device is not None:
             more.setdefault("host", device.host)
@@ -183,7 +210,7 @@ class Builder:
             "gain_error": about.gain_error,
             "declared": {"unit": declared.unit, "mode": declared.kind} if declared else {},
         }
-        made = Signal(
+        signal = Signal(
             name,
             about.kind,
             about.unit,
@@ -193,15 +220,15 @@ class Builder:
             device="" if device is None else device.name,
             **(known | more),
         )
-        self._signals[made.host + "\0" + made.device, f"{name}\0{made.location}"] = made
-        return made
+        self._signals[signal.host + "\0" + signal.device, f"{name}\0{signal.location}"] = signal
+        return signal
 
     # ---- the end
 
     def timeless(self, weights: str) -> None:
         """The spans were laid end to end: their weights are "times", or "samples" of unknown length."""
         self.metadata["timeline"] = {"times": "none", "samples": "samples"}[weights]
-        self.problem("timeline", f"keeps {weights} and no timeline; a power log's mean is shared out by them")
+        self.problem("timeline", f"has {weights} and no timeline; a power log's mean is split by them")
 
     def problem(self, kind: str, text: str) -> None:
         self.problems.append(Problem(kind, f"{self.path}: {text}"))
@@ -209,14 +236,14 @@ class Builder:
     def recording(self, epoch_ns: int | None = None, clock: Mapping[str, Any] | None = None) -> Recording:
         """The recording; ``epoch_ns`` is the wall clock at the file's time 0, ``clock`` what else is known of it."""
         if len(self._location) == 0 and not self._signals:
-            told = "; ".join(f"{count} × {what}" for what, count in self.counts.items())
-            raise FormatError(self.path, f"nothing that can be used is in it{': ' if told else ''}{told}")
+            reasons = "; ".join(f"{count} × {what}" for what, count in self.counts.items())
+            raise FormatError(self.path, f"it holds nothing that can be used{': ' if reasons else ''}{reasons}")
         for what, count in self.counts.items():
             self.problem("left-out", f"{count} × {what}")
         first, last = self._extent()
         spans = self._spans(first, last)
         moved = [replace(signal, times=signal.times - first) for signal in self._signals.values()]
-        found = Recording(
+        recording = Recording(
             clock=Clock(NS, first, last - first, None if epoch_ns is None else epoch_ns + first),
             frames=Frames.of((clean(row[0]), row[1], row[2], clean(row[3]), row[4]) for row in self._frames),
             nodes=Nodes.of([(0, self.host, "node", -1, {}), *self._nodes]),
@@ -235,7 +262,7 @@ class Builder:
             },
         )
         s = self.selection
-        return select(found, s.process, s.frame, s.exclude_frame, s.metric)
+        return select_metrics(recording, s.metric)
 
     def first_ns(self) -> int:
         """The earliest time so far."""
@@ -273,7 +300,7 @@ class Builder:
             names = ", ".join(self.locations[at][1] for at in list(cut)[:3])
             text = f"spans of {len(cut)} threads ({names}) overlap without nesting; they were cut where another ends"
             self.problem("overlap", text)
-        return SpanTable(_Slices(start, end, frame, parent, depth, edges, cut))
+        return SpanTable(_Slices(start, end, frame, parent, depth, edges, cut), self._correlated(first))
 
 
 def _column(values: array[int]) -> Ints:
@@ -293,7 +320,7 @@ def _id(given: Any, row: int) -> int:
 def _nest_into(start: Ints, end: Ints, parent: Ints, depth: npt.NDArray[np.int32]) -> bool:
     """Fill in parents and depths of intervals sorted by (start, −end); False if some overlap without nesting.
 
-    Overlaps within rounding are mended: the earlier one ends where the later begins, or the inner with the outer.
+    Overlaps within rounding are fixed: the earlier one ends where the later begins, or the inner with the outer.
     """
     stack: list[int] = []
     ends: list[int] = []  # of the rows on the stack

@@ -22,7 +22,7 @@ from ..plugins import Selection
 from . import naming
 from .building import FARTHEST, Builder
 from .files import Text, start
-from .json_stream import Stream
+from .json_stream import JsonStream
 
 _OBJECT = re.compile(r'"traceEvents"\s*:\s*\[')
 _ARRAY = re.compile(r'\[\s*\{[^{}]*"ph"\s*:\s*"[A-Za-z]"')
@@ -37,6 +37,7 @@ _PARADIGMS = {
     "cuda_driver": ("cuda", "function"),
     "hip_runtime": ("hip", "function"),
 }
+_LAUNCHING = ("cuda_runtime", "cuda_driver", "hip_runtime")
 _VIZTRACER = re.compile(r"^(.+) \((.+):(\d+)\)$", re.DOTALL)
 _PYTORCH = re.compile(r"^(.+)\((\d+)\): (.+)$", re.DOTALL)
 _AMD = re.compile(r"AMD|Instinct|Radeon|gfx", re.IGNORECASE)
@@ -54,7 +55,7 @@ def detects(path: Path) -> bool:
 def read(path: Path, selection: Selection) -> Recording:
     """Stream the events into columns."""
     text = Text(path)
-    stream = Stream(text, "traceEvents")
+    stream = JsonStream(text, "traceEvents")
     trace = _Trace(Builder(path, selection, "chrome"), stream.others)
     whole = path.stat().st_size
     for count, event in enumerate(stream.elements()):
@@ -91,7 +92,7 @@ def _exact_ns(microseconds: str) -> int:
 
 
 class _Trace:
-    """What the events have said so far."""
+    """State gathered from the events read so far."""
 
     def __init__(self, out: Builder, others: dict[str, Any]) -> None:
         self.out, self.others = out, others
@@ -114,6 +115,7 @@ class _Trace:
                     self.counts["spans of negative duration"] += 1
                 elif (at := self._location(event)) >= 0:
                     self.out.span(at, begins, begins + lasts, self._frame(event))
+                    self._correlate(event, at, begins)
             elif phase == "B":
                 at = self._location(event)
                 self.open.setdefault(at, []).append(self.out.begin(at, ns(event["ts"]), self._frame(event)))
@@ -136,16 +138,24 @@ class _Trace:
             if event != {}:
                 self.counts["events without a valid time, kind or name"] += 1
 
+    def _correlate(self, event: dict[str, Any], location: int, begins: int) -> None:
+        """Note which call launched which work, as PyTorch's profiler numbers them."""
+        category = event.get("cat")
+        if category in _GPU:
+            self.out.launched((event.get("args") or {}).get("correlation"), location, begins)
+        elif category in _LAUNCHING:
+            self.out.launch((event.get("args") or {}).get("correlation"), location, begins)
+
     def _location(self, event: dict[str, Any]) -> int:
         """The row of the event's thread or stream; −1 for what only repeats other events."""
         category = event.get("cat")
         key = (event.get("pid", 0), event.get("tid", 0), category if category in _GPU or category in _SHADOWS else "")
-        found = self.threads.get(key)
-        if found is None:
-            found = self.threads[key] = self._new_location(event, *key)
-        if found < 0 and category != "Trace":  # which is the profiler's own window
+        location = self.threads.get(key)
+        if location is None:
+            location = self.threads[key] = self._new_location(event, *key)
+        if location < 0 and category != "Trace":  # which is the profiler's own window
             self.counts[f"{category} events, which repeat the kernels below them"] += 1
-        return found
+        return location
 
     def _new_location(self, event: dict[str, Any], pid: Any, tid: Any, category: str) -> int:
         if category in _SHADOWS:
@@ -172,10 +182,10 @@ class _Trace:
 
     def _frame(self, event: dict[str, Any]) -> int:
         name, category = event["name"], event.get("cat", "")
-        found = self.frames.get((name, category))
-        if found is None:
-            found = self.frames[name, category] = self._new_frame(str(name), str(category))
-        return found
+        frame = self.frames.get((name, category))
+        if frame is None:
+            frame = self.frames[name, category] = self._new_frame(str(name), str(category))
+        return frame
 
     def _new_frame(self, name: str, category: str) -> int:
         if category in _GPU:
@@ -224,8 +234,8 @@ class _Trace:
         """Names of processes and threads, which may stand anywhere in the file; and who owns the GPUs."""
         out, about = self.out, self.others.get("distributedInfo")
         for row, pid in self.pids.items():
-            said = self.names.get((pid, None))
-            out.processes[row][1] = f"{said} [{pid}]" if said else pid
+            name = self.names.get((pid, None))
+            out.processes[row][1] = f"{name} [{pid}]" if name else pid
         for row, (pid, tid) in self.tids.items():
             out.locations[row][1] = self.names.get((pid, tid)) or tid
         if len(self.pids) != 1:
@@ -240,5 +250,5 @@ class _Trace:
 
 def _number(text: str) -> int:
     """The number of a device in a text such as "GPU 1"; 0 if it has none."""
-    found = re.findall(r"\d{1,6}", text)
-    return int(found[-1]) if found else 0
+    numbers = re.findall(r"\d{1,6}", text)
+    return int(numbers[-1]) if numbers else 0

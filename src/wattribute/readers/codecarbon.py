@@ -12,7 +12,7 @@ from pathlib import Path
 from ..model import Recording
 from ..plugins import Selection
 from . import run_table
-from .run_table import Metered, RunRow, moment_ns, number
+from .run_table import RunEnergy, TableRun, moment_ns, number
 
 NAME = "codecarbon"
 _COLUMNS = {"timestamp", "duration", "emissions", "energy_consumed"}
@@ -37,16 +37,22 @@ def runs(path: Path, selection: Selection) -> tuple[list[Recording], list[str]]:
     return [run_table.alone(path, row, NAME, selection) for row in rows], [p.message for p in problems]
 
 
-def _row(path: Path, cells: Mapping[str, str]) -> RunRow:
+def _row(path: Path, cells: Mapping[str, str]) -> TableRun:
     duration_s, energy_kwh = number(cells, "duration"), number(cells, "energy_consumed")
     devices = [
-        Metered(name, kind, number(cells, f"{part}_energy", 0.0), estimated)
+        RunEnergy(
+            name,
+            kind,
+            number(cells, f"{part}_energy", 0.0),
+            estimated,
+            number(cells, f"{part}_power", 0.0) or None,
+        )
         for part, (name, kind, estimated) in _KINDS.items()
     ]
     if not any(device.energy_kwh for device in devices):  # versions before 2 know only the sum
-        devices = [Metered("node", "node", energy_kwh, True)]
+        devices = [RunEnergy("node", "node", energy_kwh, True)]
     project = cells.get("project_name") or NAME
-    return RunRow(
+    return TableRun(
         name=project,
         start_ns=moment_ns(cells, "timestamp") - round(duration_s * 1e9),
         duration_s=duration_s,

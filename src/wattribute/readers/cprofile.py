@@ -1,8 +1,8 @@
 """Statistics of cProfile (``python -m cProfile -o X.prof``) → Recording.
 
-cProfile keeps sums, no timeline and no call paths: every function is one span as long as its self time, one after the
-other. With a power log a function gets self time × mean power, marked as an estimate. The file is ``marshal``'s, which
-Python itself must not load from strangers: the few types that statistics consist of are read here.
+cProfile keeps sums and who called whom, no timeline: call paths are those that ``call_statistics`` makes of them, laid
+end to end. With a power log a function gets self time × mean power, marked as an estimate. The file is ``marshal``'s,
+which Python itself must not load from strangers: the few types that statistics consist of are read here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..errors import FormatError
 from ..model import Recording
 from ..plugins import Selection
 from .building import Builder
+from .call_statistics import BUILT_IN, CallerStatistics, FunctionStatistics, path_times, spans
 from .documents import nanoseconds
 from .files import head, opened
 
@@ -47,22 +48,49 @@ def read(path: Path, selection: Selection) -> Recording:
     if not isinstance(stats, dict) or not stats:
         raise FormatError(path, "holds no statistics of cProfile")
     location = out.thread(0, out.process(0, "program"), "profile")
-    functions, calls = [], []
+    functions, callers = _statistics(stats, out)
+    frames = [out.frame(one.name, "python", "function", one.file, one.line) for one in functions]
+    paths = path_times(functions, callers)
+    for start, end, function in spans(paths):
+        out.span(location, start, end, frames[function])
+    out.timeless("times")
+    out.metadata |= {
+        "calls": [["~" if one.file == BUILT_IN else one.file, one.line, one.name, one.calls] for one in functions],
+        "functions": [list(one) for one in functions],
+        "callers": [list(one) for one in callers],
+        "call_paths": [[list(one.path), one.calls] for one in paths],
+    }
+    return out.recording()
+
+
+def _statistics(stats: dict[Any, Any], out: Builder) -> tuple[list[FunctionStatistics], list[CallerStatistics]]:
+    """Functions with valid numbers, and who called them."""
+    functions: list[FunctionStatistics] = []
+    number: dict[Any, int] = {}
     for function, about in stats.items():
-        lasts = nanoseconds(about[2]) if isinstance(about, tuple) and len(about) == 5 else None
-        if not _is_function(function) or lasts is None or lasts < 0:
+        known = _numbers(about[:4]) if isinstance(about, tuple) and len(about) == 5 else None
+        if not _is_function(function) or known is None:
             out.counts["functions without valid statistics"] += 1
             continue
         where, line, name = function
-        functions.append((lasts, name, "" if where == "~" else where, line))
-        calls.append([where, line, name, about[1]])
-    at = 0
-    for lasts, name, where, line in sorted(functions, key=lambda one: -one[0]):
-        out.span(location, at, at + lasts, out.frame(name, "python", "function", where, line))
-        at += lasts
-    out.timeless("times")
-    out.metadata["calls"] = calls
-    return out.recording()
+        number[function] = len(functions)
+        functions.append(FunctionStatistics(BUILT_IN if where == "~" else where, line, name, *known))
+    callers = []
+    for function, callee in number.items():
+        mine = stats[function][4]
+        for caller, about in mine.items() if isinstance(mine, dict) else ():
+            known = _numbers((about[1], about[0], *about[2:])) if isinstance(about, tuple) and len(about) == 4 else None
+            if caller in number and known is not None:
+                callers.append(CallerStatistics(number[caller], callee, *known))
+    return functions, callers
+
+
+def _numbers(about: tuple[Any, ...]) -> tuple[int, int, int, int] | None:
+    """Primitive and all calls, own and cumulative time in ns; None unless all are numbers that can be."""
+    own, total = nanoseconds(about[2]), nanoseconds(about[3])
+    if not all(isinstance(count, int) for count in about[:2]) or own is None or total is None:
+        return None
+    return (about[0], about[1], own, max(own, total)) if own >= 0 else None
 
 
 def _is_function(value: Any) -> bool:
@@ -81,10 +109,10 @@ class _Marshal:
         kind, keep = chr(code & ~_REF), bool(code & _REF)
         if kind in "{()":
             return self._container(kind, keep)
-        found = self._scalar(kind)
+        value = self._scalar(kind)
         if keep:
-            self.refs.append(found)
-        return found
+            self.refs.append(value)
+        return value
 
     def _container(self, kind: str, keep: bool) -> Any:
         """A dict or tuple takes its number among the referred ones before what is in it."""
@@ -94,23 +122,23 @@ class _Marshal:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self._wrong("is nested too deeply for statistics of cProfile")
-        found: Any
+        container: Any
         if kind == "{":
-            found = {}
+            container = {}
             while (key := self.value()) is not _NULL:
                 try:
-                    found[key] = self.value()
+                    container[key] = self.value()
                 except TypeError:
                     raise self._wrong("has a key that cannot be one") from None
         else:
             count = self._take(1)[0] if kind == ")" else self._int()
             if count > len(self.data) - self.at:
                 raise self._wrong("is cut")
-            found = tuple(self.value() for _ in range(count))
+            container = tuple(self.value() for _ in range(count))
         self.depth -= 1
         if keep:
-            self.refs[place] = found
-        return found
+            self.refs[place] = container
+        return container
 
     def _scalar(self, kind: str) -> Any:
         if kind == "i":
@@ -139,11 +167,11 @@ class _Marshal:
         return int(struct.unpack("<i", self._take(4))[0])
 
     def _take(self, count: int) -> bytes:
-        found = self.data[self.at : self.at + count]
-        if count < 0 or len(found) < count:
+        part = self.data[self.at : self.at + count]
+        if count < 0 or len(part) < count:
             raise self._wrong("is cut")
         self.at += count
-        return found
+        return part
 
     def _wrong(self, what: str) -> FormatError:
         return FormatError(self.path, what, self.at)

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..model import Problem, Recording
 from ..plugins import Selection
 from . import run_table
-from .run_table import Metered, RunRow, moment_ns, number
+from .run_table import RunEnergy, TableRun, moment_ns, number
 
 NAME = "eco2ai"
 _ENERGY = ("power_consumption(kWh)", "power_consumption(kWTh)")  # older versions misspell it
@@ -41,16 +41,16 @@ def runs(path: Path, selection: Selection) -> tuple[list[Recording], list[str]]:
     return [run_table.alone(path, row, NAME, selection) for row in rows], [p.message for p in problems]
 
 
-def _rows(path: Path) -> tuple[list[RunRow], list[Problem]]:
+def _rows(path: Path) -> tuple[list[TableRun], list[Problem]]:
     rows, problems = run_table.rows(path, lambda cells: _row(path, cells))
-    by_run: dict[str, list[RunRow]] = {}
+    by_run: dict[str, list[TableRun]] = {}
     for at, row in enumerate(rows):
         epochs = row.about.get("epoch", "N/A") not in ("N/A", "")
         by_run.setdefault(row.about.get("run_id", "") if epochs else f"row {at}", []).append(row)
     return [_whole(parts) for parts in by_run.values()], problems
 
 
-def _whole(parts: Sequence[RunRow]) -> RunRow:
+def _whole(parts: Sequence[TableRun]) -> TableRun:
     """A run from its epochs."""
     if len(parts) == 1:
         return parts[0]
@@ -66,18 +66,18 @@ def _whole(parts: Sequence[RunRow]) -> RunRow:
     )
 
 
-def _row(path: Path, cells: Mapping[str, str]) -> RunRow:
-    energy_kwh = number(cells, next(name for name in _ENERGY if name in cells))
+def _row(path: Path, cells: Mapping[str, str]) -> TableRun:
+    energy_kwh = number(cells, next((name for name in _ENERGY if name in cells), _ENERGY[0]))
     project = cells.get("project_name") or NAME
     labels = {"file": path.stem, "project": project, "experiment": cells.get("experiment_description", "")}
-    return RunRow(
+    return TableRun(
         name=project,
         start_ns=moment_ns(cells, "start_time"),
         duration_s=number(cells, "duration(s)"),
         energy_kwh=energy_kwh,
         co2e_g=number(cells, "CO2_emissions(kg)") * 1000,
         place=cells.get("region/country", ""),
-        devices=(Metered("node", "node", energy_kwh, True),),
+        devices=(RunEnergy("node", "node", energy_kwh, True),),
         labels={name: value for name, value in labels.items() if value},
         about={ours: cells[name] for name, ours in _ABOUT.items() if cells.get(name)},
     )

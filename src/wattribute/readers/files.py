@@ -1,7 +1,7 @@
-"""Files as readers want them: decompressed, decoded, in pieces, and never more of them in memory than is said.
+"""Files as readers want them: decompressed, decoded, in pieces, with a bound on the memory they take.
 
-A file may be gzip (told by its first bytes, not its name), and text may be UTF-8 or UTF-16 (PowerShell's ``>`` writes
-that). What cannot be decoded is replaced and counted; what was cut off is told; a reader turns both into problems.
+A file may be gzip (as its first bytes show, not its name), and text may be UTF-8 or UTF-16 (PowerShell's ``>`` writes
+that). What cannot be decoded is replaced and counted; what was cut off is noted; a reader turns both into problems.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def head(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def _filled(file: IO[bytes], size: int) -> tuple[bytes, Exception | None]:
-    """So many bytes, fewer at the end or before damage, which is told; ``read`` would lose what stands before it."""
+    """Read so many bytes, fewer at the end or before damage, which is noted; ``read`` would lose what precedes it."""
     data = bytearray()
     try:
         while len(data) < size and (piece := file.read1(size - len(data))):  # type: ignore[attr-defined]

@@ -60,14 +60,14 @@ def read(path: Path, selection: Selection) -> Recording:
     if at.bad.any():
         out.counts["rows without a valid time"] += int(at.bad.sum())
     kept = [row for row, bad in zip(rows, at.bad, strict=True) if not bad]
-    told = _beside(file)
+    reported = _beside(file)
     gpus = np.array([row["gpu"] for row in kept])
     for gpu in sorted(set(gpus.tolist())):
-        _signals(out, gpu, [row for row in kept if row["gpu"] == gpu], _spread(at.ns[~at.bad][gpus == gpu]), told)
-    name = told.get("benchmark") or "benchmark"
+        _signals(out, gpu, [row for row in kept if row["gpu"] == gpu], _spread(at.ns[~at.bad][gpus == gpu]), reported)
+    name = reported.get("benchmark") or "benchmark"
     location = out.thread(0, out.process(0, name), "benchmark")
     out.span(location, int(at.ns[~at.bad].min()), int(at.ns[~at.bad].max()), out.frame(name, "command"))
-    out.metadata |= {"name": name, "reported": told} if told else {"name": name}
+    out.metadata |= {"name": name, "reported": reported} if reported else {"name": name}
     return out.recording(0, at.clock)
 
 
@@ -84,16 +84,16 @@ def _rows(out: Builder, text: Text) -> list[dict[str, str]]:
                 continue
             rows.append(dict(zip(header, row, strict=True)))
     except csv.Error as error:
-        out.problem("truncated", f"is no CSV from row {len(rows) + 2} on ({error})")
+        out.problem("truncated", f"is not CSV from row {len(rows) + 2} on ({error})")
     if not rows:
         raise FormatError(out.path, "has no rows")
     return rows
 
 
 def _signals(
-    out: Builder, gpu: str, rows: list[dict[str, str]], at_ns: npt.NDArray[np.int64], told: dict[str, str]
+    out: Builder, gpu: str, rows: list[dict[str, str]], at_ns: npt.NDArray[np.int64], reported: dict[str, str]
 ) -> None:
-    properties = {"model": told.get("name", ""), "power_limit_w": told.get("max_power_limit", "")}
+    properties = {"model": reported.get("name", ""), "power_limit_w": reported.get("max_power_limit", "")}
     device = Device(f"GPU {gpu}", "gpu", "", {key: value for key, value in properties.items() if value})
     for column in rows[0]:
         if column not in _COLUMNS:
@@ -102,10 +102,10 @@ def _signals(
         values = np.array([_number(row[column]) for row in rows])
         known = np.isfinite(values)
         if not known.all():
-            out.problem("missing", f"{device.name} {quantity}: {int((~known).sum())} readings are no numbers")
+            out.problem("missing", f"{device.name} {quantity}: {int((~known).sum())} readings are not numbers")
         if known.any():
-            said = naming.declared(unit, "gauge")
-            out.signal(f"iris {device.name} {quantity}", at_ns[known], values[known], said, device, sure=True)
+            declaration = naming.declared(unit, "gauge")
+            out.signal(f"iris {device.name} {quantity}", at_ns[known], values[known], declaration, device, sure=True)
 
 
 def _number(text: str) -> float:
@@ -124,5 +124,5 @@ def _spread(at_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _beside(file: Path) -> dict[str, str]:
-    """What the tool itself said of the run, if its file is there."""
+    """Read the tool's own summary of the run, if its file is there."""
     return dict(_TOLD.findall(start(file.parent / BESIDE)))

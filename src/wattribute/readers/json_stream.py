@@ -21,11 +21,11 @@ _BETWEEN = re.compile(r"[ \t\n\r,]*")
 _DECODER = json.JSONDecoder(parse_float=str)
 
 
-class Damaged(Exception):
+class JsonDamage(Exception):
     """The text ends or stops being JSON here."""
 
 
-class Stream:
+class JsonStream:
     """The elements of one array in a JSON text; other values at the top land in ``others``.
 
     After the walk ``damage`` says what is wrong with the text, if anything.
@@ -49,8 +49,8 @@ class Stream:
                 self._at += 1
                 yield from self._object()
             else:
-                raise Damaged("is neither a JSON object nor an array")
-        except Damaged as error:
+                raise JsonDamage("is neither a JSON object nor an array")
+        except JsonDamage as error:
             self.damage = str(error)
         except RecursionError:
             raise FormatError(self.text.path, "is nested too deeply") from None
@@ -59,7 +59,7 @@ class Stream:
         while (mark := self._next(_BETWEEN)) != "}":
             name = self._value() if mark == '"' else None
             if not isinstance(name, str) or self._next(_SPACE) != ":":
-                raise Damaged("is no valid JSON")
+                raise JsonDamage("is not valid JSON")
             self._at += 1
             if self._next(_SPACE) == "[" and name == self.key:
                 self._at += 1
@@ -82,7 +82,7 @@ class Stream:
                 if not self._more():
                     if may_end and at >= len(self._buffer):
                         return
-                    raise Damaged("ends or is damaged in the middle; what stands before that was read") from None
+                    raise JsonDamage("ends or is damaged in the middle; what stands before that was read") from None
                 continue
             if self._at == len(self._buffer) and self._more_of(element, at):
                 continue
@@ -108,7 +108,7 @@ class Stream:
                     return value
             except (StopIteration, ValueError):
                 if not self._more():
-                    raise Damaged("ends or is damaged in the middle; what stands before that was read") from None
+                    raise JsonDamage("ends or is damaged in the middle; what stands before that was read") from None
 
     def _next(self, skipped: re.Pattern[str]) -> str:
         """The next character that is not skipped; it is not taken."""
@@ -117,7 +117,7 @@ class Stream:
             if self._at < len(self._buffer):
                 return self._buffer[self._at]
             if not self._more():
-                raise Damaged("ends in the middle")
+                raise JsonDamage("ends in the middle")
 
     def _more(self) -> bool:
         """Append as much text as is waiting already, so that a long value is scanned a few times only."""

@@ -52,6 +52,6 @@ def read(path: Path, selection: Selection) -> Recording:
             out.counts["lines that are cut or no reading"] += 1
     for who, readings in memory.items():
         times, values = zip(*readings, strict=True)
-        out.signal(f"memory resident{who}", times, np.array(values), sensors.Declared("gauge", "MiB"))
+        out.signal(f"memory resident{who}", times, np.array(values), sensors.Declaration("gauge", "MiB"))
     out.problems += text.problems
     return out.recording(0, {"uncertainty_ns": 1_000_000})

@@ -47,13 +47,13 @@ def _known(text: str) -> str:
     return ""
 
 
-def declared(unit: str, kind: str = "") -> sensors.Declared:
+def declared(unit: str, kind: str = "") -> sensors.Declaration:
     """What a file that names only a unit declares: energy counts up, anything else is a value of now."""
     try:
         symbol = units.parse(unit).symbol
     except OptionError:
         unit, symbol = "", "#"
-    return sensors.Declared(kind or ("counter" if symbol == "J" else "gauge"), unit)
+    return sensors.Declaration(kind or ("counter" if symbol == "J" else "gauge"), unit)
 
 
 def is_energy(unit: str) -> bool:

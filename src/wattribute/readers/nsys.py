@@ -60,9 +60,9 @@ def read(path: Path, selection: Selection) -> Recording:
             export.calls()
             export.ranges()
             epoch = export.epoch_ns()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from messages of sqlite's own
         if not len(out.locations):
-            raise FormatError(path, f"is cut or no export of Nsight Systems ({error})") from error
+            raise FormatError(path, f"is cut or not an export of Nsight Systems ({error})") from error
         out.problem("truncated", f"could not be read to its end ({error})")
         epoch = None
     return out.recording(epoch, {"uncertainty_ns": 1_000_000})
@@ -91,15 +91,16 @@ class _Export:
         yield from self.database.execute(f"select {asked} from {table}")
 
     def epoch_ns(self) -> int | None:
-        found = [at for (at,) in self._rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs") if isinstance(at, int)]
-        return found[0] if found else None
+        starts = [at for (at,) in self._rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs") if isinstance(at, int)]
+        return starts[0] if starts else None
 
-    def _span(self, location: int, begins: Any, ends: Any, frame: int) -> None:
+    def _span(self, location: int, begins: Any, ends: Any, frame: int) -> bool:
         if not isinstance(begins, int) or not isinstance(ends, int) or not -FARTHEST < begins <= ends < FARTHEST:
             negative = isinstance(begins, int) and isinstance(ends, int) and ends < begins
             self.out.counts["spans of negative duration" if negative else "rows without a valid time"] += 1
-        else:
-            self.out.span(location, begins, ends, frame)
+            return False
+        self.out.span(location, begins, ends, frame)
+        return True
 
     def _process(self, global_id: Any) -> int:
         pid = _pid(global_id)
@@ -109,15 +110,16 @@ class _Export:
     def gpu_work(self) -> None:
         for table, role in _GPU.items():
             name = "demangledName" if role == "kernel" else "copyKind"
-            columns = ("start", "end", "deviceId", "streamId", "globalPid", name, "shortName")
-            for begins, ends, number, stream, owner, what, short in self._rows(table, *columns):
+            columns = ("start", "end", "deviceId", "streamId", "globalPid", name, "shortName", "correlationId")
+            for begins, ends, number, stream, owner, what, short, correlation in self._rows(table, *columns):
                 number = number if isinstance(number, int) and 0 <= number < 1 << 16 else 0
                 model, uuid = self.gpus.get(number, ("", ""))
                 about = {"Device name": str(model or ""), "UUID": str(uuid or "")}
                 gpu = self.out.gpu(number, self._process(owner) if owner is not None else -1, "CUDA device", about)
                 location = self.out.thread(stream, gpu, f"stream {stream}", stream, "gpu")
                 title = self._title(table, what, short)
-                self._span(location, begins, ends, self.out.frame(title, "cuda", role))
+                if self._span(location, begins, ends, self.out.frame(title, "cuda", role)):
+                    self.out.launched(correlation, location, begins)
 
     def _title(self, table: str, what: Any, short: Any) -> str:
         if table.endswith("KERNEL"):
@@ -131,11 +133,11 @@ class _Export:
         )
 
     def calls(self) -> None:
-        for begins, ends, thread, name in self._rows(
-            "CUPTI_ACTIVITY_KIND_RUNTIME", "start", "end", "globalTid", "nameId"
-        ):
-            title = str(self.strings.get(name) or "CUDA call")
-            self._span(self._thread(thread), begins, ends, self.out.frame(title, "cuda", "function"))
+        columns = ("start", "end", "globalTid", "nameId", "correlationId")
+        for begins, ends, thread, name, correlation in self._rows("CUPTI_ACTIVITY_KIND_RUNTIME", *columns):
+            title, location = str(self.strings.get(name) or "CUDA call"), self._thread(thread)
+            if self._span(location, begins, ends, self.out.frame(title, "cuda", "function")):
+                self.out.launch(correlation, location, begins)
 
     def ranges(self) -> None:
         """NVTX push/pop ranges; those of start/end may belong to several threads and mark nothing that nests."""

@@ -28,7 +28,7 @@ _KNOWN = re.compile(
     r"^(?:power\.draw|utilization\.|temperature\.|memory\.(?:used|free|total)|clocks\.|enforced\.power|pstate|fan\.speed)"
 )
 _VALUE = re.compile(r"^(-?\d+(?:\.\d+)?)\s*(\S*)$")
-_LIMIT = re.compile(r"limit|power\.m(?:ax|in)")  # watts that nobody used
+_LIMIT = re.compile(r"limit|power\.m(?:ax|in)")  # watts that are limits, not use
 _WHO = ("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial")
 _STATIC = ("name", "gpu_name", "driver_version", "vbios_version", "count", "pstate", "power.management", *_WHO)
 
@@ -64,7 +64,10 @@ class _Log:
 
 def _rows(out: Builder, text: Text) -> _Log:
     rows = csv.reader(text.lines(), skipinitialspace=True)
-    header = [name.strip() for name in next(rows, [])]
+    try:
+        header = [name.strip() for name in next(rows, [])]
+    except csv.Error as error:
+        raise FormatError(out.path, f"its first line is not CSV ({error})") from error
     if "timestamp" not in header:
         raise FormatError(out.path, "has no column 'timestamp'; log with --query-gpu=timestamp,index,power.draw")
     log, who = _Log(), next((name for name in _WHO if name in header), None)
@@ -85,7 +88,7 @@ def _rows(out: Builder, text: Text) -> _Log:
                 cells.append((len(log.stamps), named[name]))
             log.stamps.append(moment)
     except csv.Error as error:
-        out.problem("truncated", f"is no CSV from row {len(log.stamps) + 2} on ({error})")
+        out.problem("truncated", f"is not CSV from row {len(log.stamps) + 2} on ({error})")
     if who is None and len(log.cells) > 1:
         out.problem("index", "does not say which GPU a row is of; they were numbered in the order of rows")
     return log
@@ -95,6 +98,7 @@ def _device(number: int, about: dict[str, str]) -> Device:
     index = about.get("index", "")
     properties = {"model": about.get("name", about.get("gpu_name", "")), "uuid": about.get("uuid", "")}
     properties["pci"] = about.get("pci.bus_id", about.get("gpu_bus_id", ""))
+    properties["driver"] = about.get("driver_version", "")
     name = f"GPU {index if index.isdigit() else number}"
     return Device(name, "gpu", "", {key: value for key, value in properties.items() if value})
 

@@ -1,9 +1,9 @@
 """Tables in which each row is one whole run (codecarbon, Eco2AI) → recordings.
 
-A reader turns lines into rows (:class:`RunRow`); here they become recordings: ``together`` puts all on one timeline,
+A reader turns lines into rows (:class:`TableRun`); here they become recordings: ``together`` puts all on one timeline,
 each run a span, so that ``read`` gives one Recording as for any file; ``alone`` makes a recording of each, for an
 ensemble or an experiment. What the file says of a run as a whole (energy, grams, where) stands in the
-metadata under ``told``, in joules and grams.
+metadata under ``totals``, in joules and grams.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..model import (
     Spans,
     SpanTable,
 )
-from ..model.select import select
+from ..model.select import select_metrics
 from ..plugins import Selection
 from ..units import J_PER_KWH
 from .files import Text, start
@@ -44,17 +44,18 @@ _NAMED_LINES = 5  # of those left out
 
 
 @dataclass(frozen=True)
-class Metered:
-    """A device of a run: what it used, and whether a model said so."""
+class RunEnergy:
+    """Energy of one device in a run, and whether a model estimated it."""
 
     device: str
     kind: str
     energy_kwh: float
     estimated: bool
+    power_w: float | None = None  # as the file says it; None: the mean
 
 
 @dataclass(frozen=True)
-class RunRow:
+class TableRun:
     """One run as its row tells it; times are ns since 1970, in the machine's own zone when the file names none."""
 
     name: str
@@ -63,7 +64,7 @@ class RunRow:
     energy_kwh: float
     co2e_g: float | None
     place: str
-    devices: tuple[Metered, ...]
+    devices: tuple[RunEnergy, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
 
@@ -71,7 +72,7 @@ class RunRow:
     def end_ns(self) -> int:
         return self.start_ns + max(1, round(self.duration_s * 1e9))
 
-    def told(self) -> dict[str, Any]:
+    def totals(self) -> dict[str, Any]:
         per_kwh = self.co2e_g / self.energy_kwh if self.co2e_g is not None and self.energy_kwh > 0 else None
         return {
             "duration_s": self.duration_s,
@@ -80,7 +81,14 @@ class RunRow:
             "g_per_kwh": per_kwh,
             "place": self.place,
             "estimated": any(d.estimated for d in self.devices if d.energy_kwh > 0),
+            "device_j": {d.device: d.energy_kwh * J_PER_KWH for d in self.devices if d.energy_kwh > 0},
+            "device_w": {d.device: power for d in self.devices if (power := self._power_w(d)) is not None},
         }
+
+    def _power_w(self, device: RunEnergy) -> float | None:
+        if device.energy_kwh <= 0 or device.power_w is not None:
+            return device.power_w if device.energy_kwh > 0 else None
+        return device.energy_kwh * J_PER_KWH / self.duration_s if self.duration_s > 0 else None
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -94,21 +102,21 @@ def header(path: Path) -> list[str]:
         return []
 
 
-def rows(path: Path, parse: Callable[[Mapping[str, str]], RunRow]) -> tuple[list[RunRow], list[Problem]]:
-    """The runs of a file in its order; a line that ``parse`` refuses (ValueError) is left out and told."""
-    found, bad, text = [], [], Text(path)
+def rows(path: Path, parse: Callable[[Mapping[str, str]], TableRun]) -> tuple[list[TableRun], list[Problem]]:
+    """The runs of a file in its order; a line that ``parse`` refuses (ValueError) is left out and reported."""
+    runs, bad, text = [], [], Text(path)
     for number, cells in _lines(text):
         try:
-            found.append(parse(cells))
+            runs.append(parse(cells))
         except ValueError as error:
             bad.append(f"line {number} ({error})")
     problems = text.problems
     if bad:
         more = f" and {len(bad) - _NAMED_LINES} more" if len(bad) > _NAMED_LINES else ""
         problems.append(Problem("left-out", f"{path}: left out: {', '.join(bad[:_NAMED_LINES])}{more}"))
-    if not found:
+    if not runs:
         raise FormatError(path, "holds no run" + (f": {bad[0]}" if bad else ""))
-    return found, problems
+    return runs, problems
 
 
 def _lines(text: Text) -> Iterator[tuple[int, dict[str, str]]]:
@@ -138,22 +146,24 @@ def number(cells: Mapping[str, str], name: str, default: float | None = None) ->
 def moment_ns(cells: Mapping[str, str], name: str) -> int:
     """A cell that is a date and time; without a zone it is taken for this machine's."""
     text = cells.get(name, "").strip()
-    found = parse_time(text)
-    if found is None:
-        raise ValueError(f"{name} is {text[:40]!r}, not a date")
-    return found[0]
+    parsed = parse_time(text)
+    if parsed is None or abs(parsed[0]) >= 2**62:
+        raise ValueError(f"{name} is {text[:40]!r}, not a date of our time")
+    return parsed[0]
 
 
 # ---------------------------------------------------------------------------------------------------------- recordings
 
 
-def alone(path: Path, row: RunRow, format: str, selection: Selection) -> Recording:
+def alone(path: Path, row: TableRun, format: str, selection: Selection) -> Recording:
     """The recording of one run."""
-    return _recording(path, [row], format, {"labels": dict(row.labels), **row.about, "told": row.told()}, (), selection)
+    return _recording(
+        path, [row], format, {"labels": dict(row.labels), **row.about, "totals": row.totals()}, (), selection
+    )
 
 
 def together(
-    path: Path, rows: Sequence[RunRow], format: str, problems: Sequence[Problem], selection: Selection
+    path: Path, rows: Sequence[TableRun], format: str, problems: Sequence[Problem], selection: Selection
 ) -> Recording:
     """All runs on one timeline."""
     if len(rows) == 1:
@@ -163,7 +173,7 @@ def together(
 
 def _recording(
     path: Path,
-    rows: Sequence[RunRow],
+    rows: Sequence[TableRun],
     format: str,
     about: Mapping[str, Any],
     problems: Sequence[Problem],
@@ -175,7 +185,7 @@ def _recording(
     lanes = _lanes(rows)
     devices = list(dict.fromkeys((d.device, d.kind) for row in rows for d in row.devices if d.energy_kwh > 0))
     links = [Link("", name, tuple(range(len(lanes))), "each row is a run on this machine") for name, _ in devices]
-    found = Recording(
+    recording = Recording(
         clock=Clock(length_ticks=last - first, epoch_ns=first),
         frames=Frames.of([(name, "command", "function") for name in names]),
         nodes=Nodes.of([(0, "", "node")]),
@@ -189,12 +199,12 @@ def _recording(
         metadata={"name": path.name, "source": str(path), "format": format, **about},
     )
     s = selection
-    return select(found, s.process, s.frame, s.exclude_frame, s.metric)
+    return select_metrics(recording, s.metric)
 
 
-def _lanes(rows: Sequence[RunRow]) -> list[list[RunRow]]:
+def _lanes(rows: Sequence[TableRun]) -> list[list[TableRun]]:
     """Runs that overlap apart: a location runs one span at a time."""
-    lanes: list[list[RunRow]] = []
+    lanes: list[list[TableRun]] = []
     for row in rows:
         free = next((lane for lane in lanes if lane[-1].end_ns <= row.start_ns), None)
         if free is None:
@@ -204,11 +214,11 @@ def _lanes(rows: Sequence[RunRow]) -> list[list[RunRow]]:
     return lanes
 
 
-def _ids(lane: Sequence[RunRow]) -> set[int]:
+def _ids(lane: Sequence[TableRun]) -> set[int]:
     return {id(row) for row in lane}
 
 
-def _spans(lane: Sequence[RunRow], names: Sequence[str], first: int) -> Spans:
+def _spans(lane: Sequence[TableRun], names: Sequence[str], first: int) -> Spans:
     rank = {name: at for at, name in enumerate(names)}
     count = len(lane)
     return Spans(
@@ -221,7 +231,7 @@ def _spans(lane: Sequence[RunRow], names: Sequence[str], first: int) -> Spans:
     )
 
 
-def _signal(device: str, rows: Sequence[RunRow], first: int, format: str) -> Signal:
+def _signal(device: str, rows: Sequence[TableRun], first: int, format: str) -> Signal:
     """The energy of a device between the starts and ends of runs, in kWh as the file has it: even during each run."""
     own = [(row, d) for row in rows for d in row.devices if d.device == device]
     lanes = [[(row, d) for row, d in own if id(row) in at] for at in map(_ids, _lanes([row for row, _ in own]))]

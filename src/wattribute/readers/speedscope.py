@@ -63,8 +63,8 @@ def _frame(out: Builder, frame: Any) -> int:
 
 
 def _ns(value: Any, factor: int) -> int | None:
-    found = number(value)
-    return None if found is None or abs(found) * factor >= FARTHEST else round(found * factor)
+    parsed = number(value)
+    return None if parsed is None or abs(parsed) * factor >= FARTHEST else round(parsed * factor)
 
 
 def _evented(out: Builder, location: int, profile: dict[str, Any], frames: list[int], factor: int) -> None:

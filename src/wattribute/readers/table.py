@@ -1,6 +1,6 @@
 """Tables of spans or of readings, CSV (also ``;`` or tabs, also gzip) or Parquet, or a folder of them → Recording.
 
-What a table holds is told by the names of its columns, in any case and order:
+The names of the columns say what a table holds, in any case and order:
 
 - spans: a name, a start, an end or a duration; perhaps depth, thread, process, host. Among them the call intervals
   (``Thread,Group,Depth,Name,Start Time,End Time,Duration``) that earlier trace tools exchange, depth from 0 or 1.
@@ -128,12 +128,12 @@ def read(path: Path, selection: Selection) -> Recording:
     out = Builder(path, selection, "table")
     files = [file for file in _files(path) if _header(file).kind] if path.is_dir() else [path]
     tables = [(file, _load(out, file)) for file in files]
-    found = [(file, table, _classified(table.columns)) for file, table in tables]
+    classified = [(file, table, _classified(table.columns)) for file, table in tables]
     groups = {
-        group for _, table, about in found if about.kind == "readings" for group in _texts(table, about, "process")
+        group for _, table, about in classified if about.kind == "readings" for group in _texts(table, about, "process")
     }
     clocks = []
-    for file, table, about in found:
+    for file, table, about in classified:
         if not about.kind:
             raise FormatError(file, f"no columns of spans or readings; it has {', '.join(table.columns[:12])}")
         clocks.append(_Table(out, table, about, len(groups) > 1).add())
@@ -159,7 +159,7 @@ def _load(out: Builder, path: Path) -> pl.DataFrame:
             truncate_ragged_lines=True,
         )
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise FormatError(path, f"is no table ({str(error).splitlines()[0]})") from error
+        raise FormatError(path, f"is not a table ({str(error).splitlines()[0]})") from error
     return frame.rename({name: name.strip() for name in frame.columns})
 
 

@@ -36,13 +36,13 @@ class Times:
 
 def unit_in(name: str) -> str:
     """The unit of time that the name of a column ends in, or ""."""
-    found = _NAMED.search(name.strip())
-    word = found[1].lower() if found else ""
+    match = _NAMED.search(name.strip())
+    word = match[1].lower() if match else ""
     return _WORDS.get(word, word)
 
 
 def numbers(values: npt.NDArray[Any], unit: str = "") -> Times:
-    """Times that are numbers; without a unit, seconds, or whatever makes them lie in our century."""
+    """Times that are numbers; without a unit, seconds, or the unit that puts them in our century."""
     whole = values.dtype.kind in "iu"
     bad = np.zeros(len(values), np.bool_) if whole else ~np.isfinite(values)
     usual = float(np.median(values[~bad])) if (~bad).any() else 0.0
@@ -71,11 +71,11 @@ def texts(values: Sequence[str], unit: str = "") -> Times:
         return numbers(np.array([float(v) for v in values], np.float64), unit)
     except ValueError:
         pass
-    found = [parse(value) for value in values]
-    bad = np.array([one is None for one in found], np.bool_)
-    ns = np.array([0 if one is None else one[0] for one in found], np.int64)
-    naive = any(one is not None and one[1] for one in found)
-    digits = max((one[2] for one in found if one is not None), default=0)
+    parsed = [one if one is None or abs(one[0]) < 2**62 else None for one in map(parse, values)]
+    bad = np.array([one is None for one in parsed], np.bool_)
+    ns = np.array([0 if one is None else one[0] for one in parsed], np.int64)
+    naive = any(one is not None and one[1] for one in parsed)
+    digits = max((one[2] for one in parsed if one is not None), default=0)
     resolution = 10 ** (9 - min(digits, 9))
     clock: dict[str, Any] = {"uncertainty_ns": max(resolution, 1_000_000)}
     return Times(ns, bad, True, clock | ({"zone": "assumed"} if naive else {}))

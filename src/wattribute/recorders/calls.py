@@ -1,7 +1,7 @@
 """Every call and return of a process, as the interpreter tells of them: the mode ``trace`` of :mod:`.stacks`.
 
 From Python 3.12 on by ``sys.monitoring``, before by ``sys.setprofile`` in each thread. Events go to mapped memory, a
-store each, so that what was stored outlives ``os._exit`` and a kill. :class:`Statistics` is the mode ``cprofile``.
+store each, so that what was stored outlives ``os._exit`` and a kill. :class:`CallStatistics` is the mode ``cprofile``.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import _thread
 import mmap
 import os
-import struct
 import sys
 from time import monotonic_ns
 
+from ..journal.layouts import CALL, CALL_LEAVE, CALL_RESUMED
 from .stacks import SUSPENDS
 
 TYPE_CHECKING = False  # as in stacks: a program waits for this
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from .stacks import Names
 
-CALL = struct.Struct("<qII")  # when (monotonic ns), frame and flags, lane
-LEAVE = 1 << 31  # in frame: the end of a call
-RESUMED = 1 << 30  # in frame: a generator or coroutine goes on, it is not another call
 _PIECE = 1 << 16  # bytes mapped at a time for one thread
 _OURS = os.path.dirname(os.path.abspath(__file__))
 _TOOLS = (4, 3, 5, 1)  # ids of sys.monitoring; 2 is left to a cProfile that the program may use itself
@@ -41,7 +38,7 @@ class Calls:
         self.closed = False
 
     def piece(self) -> mmap.mmap:
-        """The next part of the file; on a full disk memory that nobody will see."""
+        """The next part of the file; on a full disk, memory that is thrown away."""
         with self._lock:
             start = self._pieces * _PIECE
             try:
@@ -85,7 +82,7 @@ class Calls:
             frames.append(frame.f_code)
             frame = frame.f_back
         for code in reversed(frames):
-            write(code, RESUMED)
+            write(code, CALL_RESUMED)
 
     def close(self) -> None:
         self.closed = True
@@ -111,20 +108,20 @@ def _by_profile_function(calls: Calls, outer: FrameType | None) -> Callable[[], 
         write = calls.writer(_thread.get_ident())
         fresh: dict[int, int] = {}  # where a generator stands when it begins
 
-        def told(frame: FrameType, event: str, _: Any) -> None:
+        def record_call(frame: FrameType, event: str, _: Any) -> None:
             if event == "call":
                 code = frame.f_code
                 if code.co_flags & SUSPENDS and frame.f_lasti != fresh.setdefault(id(code), frame.f_lasti):
-                    write(code, RESUMED)
+                    write(code, CALL_RESUMED)
                 else:
                     write(code, 0)
             elif event == "return":
-                write(frame.f_code, LEAVE)
+                write(frame.f_code, CALL_LEAVE)
 
         if outer is not None and not begun:
             calls.enter(outer, write)
         begun.append(True)
-        return told
+        return record_call
 
     begun: list[bool] = []
 
@@ -154,7 +151,7 @@ def _by_monitoring(calls: Calls, outer: FrameType | None) -> Callable[[], None]:
     writers: dict[int, Callable[[CodeType, int], None]] = {}
     thread, hidden = _thread.get_ident, calls.names.hidden
 
-    def told(flags: int) -> Callable[..., None]:
+    def callback(flags: int) -> Callable[..., None]:
         def event(code: CodeType, *_: Any) -> None:
             ident = thread()
             if ident in hidden:
@@ -167,15 +164,15 @@ def _by_monitoring(calls: Calls, outer: FrameType | None) -> Callable[[], None]:
 
     kinds = monitoring.events
     flags = {
-        kinds.PY_START: 0, kinds.PY_RESUME: RESUMED, kinds.PY_THROW: RESUMED,
-        kinds.PY_RETURN: LEAVE, kinds.PY_YIELD: LEAVE, kinds.PY_UNWIND: LEAVE,
+        kinds.PY_START: 0, kinds.PY_RESUME: CALL_RESUMED, kinds.PY_THROW: CALL_RESUMED,
+        kinds.PY_RETURN: CALL_LEAVE, kinds.PY_YIELD: CALL_LEAVE, kinds.PY_UNWIND: CALL_LEAVE,
     }  # fmt: skip
     if outer is not None:
         writers[thread()] = calls.writer(thread())
         calls.enter(outer, writers[thread()])
     monitoring.use_tool_id(tool, "wattribute")
     for kind, flag in flags.items():
-        monitoring.register_callback(tool, kind, told(flag))
+        monitoring.register_callback(tool, kind, callback(flag))
     monitoring.set_events(tool, sum(flags))
 
     def end() -> None:
@@ -185,7 +182,7 @@ def _by_monitoring(calls: Calls, outer: FrameType | None) -> Callable[[], None]:
     return end
 
 
-class Statistics:
+class CallStatistics:
     """cProfile in every thread, into a standard ``.prof``."""
 
     def __init__(self, path: str) -> None:

@@ -1,7 +1,7 @@
 """The control group of a container: the CPU time and memory of all that runs in it, and its processes (v1 and v2).
 
 A group vanishes with its last process, so its counters have to be read while it lives: ``Usage`` keeps the last values.
-Where the kernel mounts what is told by ``mountinfo``; ``root`` stands in for "/" in tests.
+``mountinfo`` says where the kernel mounts what; ``root`` stands in for "/" in tests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..meters.files import CounterFile, number
+from ..meters.files import CounterFile, number, text
 
 POLL_S = 0.02  # CPU time used after the last look is lost, so look often; a look costs 10 us
 
@@ -32,34 +32,46 @@ def folder(pid: int, controller: str, root: Path = Path("/")) -> Path | None:
             continue
         for top, mounted in _mounts(mounts, kind, controller):
             inner = os.path.relpath(path, top) if path.startswith(top) else path.lstrip("/")
-            found = root / mounted.lstrip("/") / inner
-            if inner not in ("", ".") and found.is_dir():  # the top group is everybody's
-                return found
+            group = root / mounted.lstrip("/") / inner
+            if inner not in ("", ".") and group.is_dir():  # every process is in the top group
+                return group
     return None
 
 
 def _mounts(lines: Iterable[str], kind: str, controller: str) -> list[tuple[str, str]]:
     """(which group is its top, where) of every mount of a hierarchy; names have octal escapes."""
-    found = []
+    mounts = []
     for line in lines:
         left, _, right = line.partition(" - ")
         fields, options = left.split(" "), right.split(" ")
         if options[0] == kind and (kind == "cgroup2" or controller in options[-1].split(",")):
             top, mounted = (re.sub(r"\\(\d{3})", lambda m: chr(int(m[1], 8)), text) for text in fields[3:5])
-            found.append((top, mounted))
-    return found
+            mounts.append((top, mounted))
+    return mounts
 
 
 def members(pid: int, root: Path = Path("/")) -> list[int]:
-    """All processes in the group of a process and in the groups below; the process alone if that cannot be told."""
+    """All processes in the group of a process and in the groups below; the process alone if they cannot be read."""
     top = folder(pid, "cpuacct", root)
-    found = {pid}
+    pids = {pid}
     for place in () if top is None else (top, *(path for path in top.rglob("*") if path.is_dir())):
         try:
-            found.update(int(line) for line in (place / "cgroup.procs").read_text().split())
+            pids.update(int(line) for line in (place / "cgroup.procs").read_text().split())
         except (OSError, ValueError):
             continue
-    return sorted(found)
+    return sorted(pids)
+
+
+def cpu_s(pid: int, root: Path = Path("/")) -> float | None:
+    """The CPU time of the group of a process so far; None where it is not its own, or is gone."""
+    group = folder(pid, "cpuacct", root)
+    if group is None:
+        return None
+    old = number(group / "cpuacct.usage")  # ns; v2: "usage_usec N" comes first in cpu.stat
+    if old is not None:
+        return old / 1e9
+    words = text(group / "cpu.stat").split()
+    return int(words[1]) / 1e6 if len(words) > 1 and words[1].isdigit() else None
 
 
 class Usage:

@@ -11,7 +11,7 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def stamp() -> dict[str, Any]:
-    """Both clocks at one moment, the kernel's boot, and the wall clock's greatest error (None: nobody knows).
+    """Both clocks at one moment, the kernel's boot, and the wall clock's greatest error (None: unknown).
 
     Recordings of one boot share a monotonic clock and can be joined exactly; others by their wall clocks.
     """
@@ -38,7 +38,7 @@ def _pair() -> tuple[int, int, int]:
 
 
 def wall_clock_error_ns() -> int | None:
-    """The greatest error of the wall clock as the kernel and its time daemon see it; None when nobody keeps it."""
+    """The greatest error of the wall clock as the kernel and its time daemon see it; None without a time daemon."""
     import ctypes
 
     maxerror, status, unsynchronised = 3, 40, 0x40  # long number 3 and the int at byte 40 of struct timex, 64-bit Linux

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from .sampling import REGIONS, Observer, Sampling, check_interval, new_folder
+from . import baselines
+from .accounting import reserved_part
+from .sampling import REGIONS, Observer, Sampling, check_interval, recording_folder
 
 if TYPE_CHECKING:
     from ..model import Recording
@@ -31,11 +33,12 @@ PASSED = _KEYBOARD | {
     signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM,
 }  # fmt: skip
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
+SECRET = "WATTRIBUTE_PUSH_"  # variables that say who we are to a server, which is not the command's concern
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a child's life went; times are monotonic ns."""
+class CommandEnd:
+    """Exit code, times and usage of a child; times are monotonic ns."""
 
     exit_code: int  # 128 + signal when a signal ended it, as shells say
     start_ns: int
@@ -66,14 +69,19 @@ def signals_held() -> Iterator[None]:
 
 
 Started = Callable[[int, int], None]  # pid, monotonic ns
-Child = Callable[[Sequence[str], Mapping[str, str], Started], Ended]  # run_child, or a container's ``run``
+Child = Callable[[Sequence[str], Mapping[str, str], Started], CommandEnd]  # run_child, or a container's ``run``
+
+
+def _is_somewhere(name: str) -> bool:
+    """Whether a program of this name can be seen, of any permission; a folder of the PATH may be closed to us."""
+    return "/" in name or any(os.path.lexists(os.path.join(folder, name)) for folder in os.get_exec_path())
 
 
 def run_child(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
     started: Started = lambda pid, start_ns: None,
-) -> Ended:
+) -> CommandEnd:
     """Run a command to its end; ``started(pid, ns)`` is called once it runs."""
     with signals_held():
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
@@ -83,8 +91,8 @@ def run_child(
             pid = _spawn(command, os.environ if environment is None else environment, mask, not shared_terminal)
         except OSError as error:
             now = time.monotonic_ns()
-            missing = error.errno == errno.ENOENT
-            return Ended(
+            missing = error.errno == errno.ENOENT or (error.errno == errno.EACCES and not _is_somewhere(command[0]))
+            return CommandEnd(
                 NOT_FOUND if missing else NOT_EXECUTABLE, now, now,
                 error=f"{command[0]}: {'command not found' if missing else error.strerror}",
             )  # fmt: skip
@@ -97,7 +105,7 @@ def run_child(
 
 
 class _Waiter(threading.Thread):
-    """Waits for the child in a thread of its own and wakes ours: a SIGCHLD alone could reach somebody else's thread."""
+    """Thread that waits for the child and wakes ours: a SIGCHLD alone could reach another library's thread."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -145,7 +153,7 @@ def _spawn(command: Sequence[str], environment: Mapping[str, str], mask: Any, ow
         return os.posix_spawnp("/bin/sh", ["sh", *command], environment, **options)  # a script without #!, as shells do
 
 
-def _await(waiter: _Waiter, start_ns: int, shared_terminal: bool) -> Ended:
+def _await(waiter: _Waiter, start_ns: int, shared_terminal: bool) -> CommandEnd:
     """Pass signals on until the child has ended."""
     while True:
         number, from_kernel = _next_signal(PASSED | {signal.SIGCHLD})
@@ -154,7 +162,7 @@ def _await(waiter: _Waiter, start_ns: int, shared_terminal: bool) -> Ended:
             code = os.waitstatus_to_exitcode(status)
             rss_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
             cpu_s = usage.ru_utime + usage.ru_stime
-            return Ended(code if code >= 0 else 128 - code, start_ns, end_ns, cpu_s, rss_bytes)
+            return CommandEnd(code if code >= 0 else 128 - code, start_ns, end_ns, cpu_s, rss_bytes)
         if number == signal.SIGCHLD:
             if waiter.stopped and shared_terminal:  # Ctrl-Z: stop with it, so that the shell gets its prompt back
                 waiter.stopped = False
@@ -183,10 +191,10 @@ def _send(how: Callable[[int, int], None], pid: int, number: int) -> None:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class CommandRecording:
     """A command that was run, and what was recorded of it."""
 
-    ended: Ended
+    ended: CommandEnd
     sampling: Sampling
 
     def recording(self) -> Recording:
@@ -207,36 +215,36 @@ def record(
     profiling: Profiling | None = None,
     child: Child | None = None,
     claimed: bool = False,
-) -> Recorded:
+) -> CommandRecording:
     """Run a command under a sampler, which writes its journal into a new ``folder`` (``claimed``: made already).
 
     Sampling goes on after the command's end until ``until`` returns: other ranks of the node may still run. With
     ``profiling`` the Python programs in it record their stacks. ``child`` runs it instead of ``run_child``.
     """
     _check(command if child is None else ["its image's own"], interval_s, scope)
-    folder = new_folder(Path(folder), claimed)
+    folder = recording_folder(Path(folder), claimed)
     about = {"command": list(command), "scope": scope, **surroundings(), **(metadata or {})}
     about |= {"profile": profiling.as_dict()} if profiling is not None else {}
-    sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(scope, child))
+    about |= {"cores": os.cpu_count() or 1, "reserved": reserved_part()}
+    if floors := baselines.of_host(about["host"]):
+        about["floors"] = floors
+    sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(about, meters, child))
     try:
         sampling.begin()
-        from ..meters.files import busy_core_s  # imported while the sampler looks for its counters' updates
-
         sampling.start()
     except BaseException:
         sampling.clean()
         folder.rmdir()
         raise
     parts = str((folder / REGIONS).absolute())
-    environment = {**os.environ, "WATTRIBUTE_REGIONS": parts}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(SECRET)}
+    environment["WATTRIBUTE_REGIONS"] = parts
     if profiling is not None:
         from . import stacks
 
         environment = stacks.environment(profiling, parts, environment)
-    busy_s = busy_core_s()
     run = run_child if child is None else child
-    ended = run(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid, "busy_s": busy_s}))
-    busy_after_s = busy_core_s()
+    ended = run(command, environment, lambda pid, ns: sampling.tell({"start": ns, "pid": pid}))
     until_ns = ended.end_ns
     if until is not None and ended.exit_code < 128:  # not when we are asked to stop
         until()
@@ -248,12 +256,11 @@ def record(
             "exit_code": ended.exit_code,
             "cpu_s": ended.cpu_s,
             "max_rss_bytes": ended.max_rss_bytes,
-            "busy_s": busy_after_s,
             "error": ended.error,
         }
     )
     sampling.finish()
-    return Recorded(ended, sampling)
+    return CommandRecording(ended, sampling)
 
 
 def _check(command: Sequence[str], interval_s: float | None, scope: str) -> None:
@@ -264,21 +271,27 @@ def _check(command: Sequence[str], interval_s: float | None, scope: str) -> None
         raise OptionError.unknown("scope", scope, ["machine", "process"])
 
 
-def _shares(scope: str, child: Child | None) -> str:
-    """Whose processes count on the GPUs, for the sampler: nobody's in particular, a family's or a control group's."""
-    if scope == "machine":
+def _shares(about: Mapping[str, Any], meters: Sequence[str] | None, child: Child | None) -> str:
+    """Whose CPU time the sampler notes: a family's or a control group's; of ranks none, whose node they share."""
+    if meters is None or "rank" in about:
         return ""
     return "family" if child is None else "group"
 
 
 def surroundings() -> dict[str, Any]:
     """Where and by what a run was made. Values of variables stay out, except those that say what a run was given."""
-    told = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "OMP_NUM_THREADS", "SLURM_JOB_ID")
+    variables = (
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "OMP_NUM_THREADS",
+        "SLURM_JOB_ID",
+    )
     system = os.uname()  # not ``platform``, which takes as long to import as a short command to run
     return {
         "host": system.nodename,
         "cwd": _cwd(),
-        "environment": {name: os.environ[name] for name in told if name in os.environ},
+        "environment": {name: os.environ[name] for name in variables if name in os.environ},
         "versions": {
             "python": ".".join(map(str, sys.version_info[:3])),
             "kernel": f"{system.sysname} {system.release}",

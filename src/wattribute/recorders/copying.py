@@ -1,6 +1,6 @@
 """Files out of a container: the tar stream that a daemon sends, unpacked without trusting it.
 
-Only plain files and folders are taken; links, devices and names that lead out of the target are left out and told.
+Only plain files and folders are taken; links, devices and names that lead out of the target are left out and reported.
 """
 
 from __future__ import annotations

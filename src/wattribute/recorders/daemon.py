@@ -68,19 +68,19 @@ def addresses(environment: Mapping[str, str] = os.environ, root: Path = Path("/"
 def connect(environment: Mapping[str, str] = os.environ, root: Path = Path("/")) -> Daemon:
     """The first daemon that answers; raises with one line that says how to get one."""
     docker = sdk()
-    found = addresses(environment, root)
+    known = addresses(environment, root)
     refused = []
-    for address in found:
+    for address in known:
         _check_here(address)
         try:
             client = docker.DockerClient(base_url=address, timeout=_ANSWER_S)
-            said = client.version()
+            answer = client.version()
         except (docker.errors.DockerException, OSError) as error:
             refused.append(f"{address} {_reason(error)}")
             continue
-        parts = [str(part.get("Name", "")) for part in said.get("Components") or ()]
+        parts = [str(part.get("Name", "")) for part in answer.get("Components") or ()]
         name = "Podman" if any("podman" in part.lower() for part in parts) else "Docker"
-        return Daemon(client, address, name, _version(str(said.get("Version", ""))))
+        return Daemon(client, address, name, _version(str(answer.get("Version", ""))))
     if refused:
         raise NotFoundError(f"no container daemon answers ({'; '.join(refused)}); {START}")
     raise NotFoundError(f"no container daemon here (no socket of Docker or Podman, no DOCKER_HOST); {START}")
@@ -125,11 +125,11 @@ class Image:
 def images(daemon: Daemon | None = None) -> list[Image]:
     """The local images, by name; one without a name is listed by its id."""
     if daemon is None:
-        found = connect()
+        connected = connect()
         try:
-            return images(found)
+            return images(connected)
         finally:
-            found.close()
+            connected.close()
     rows = []
     for image in daemon.client.images.list():
         short, about = image.short_id.removeprefix("sha256:"), image.attrs
@@ -162,7 +162,7 @@ def find(daemon: Daemon, name: str, pull: bool = False) -> Any:
         raise _unknown(daemon, name, pull) from None
     except docker.errors.APIError as error:
         if pull:
-            raise NotFoundError(f"image {name!r} could not be pulled: {told(error)}") from None
+            raise NotFoundError(f"image {name!r} could not be pulled: {error_text(error)}") from None
         raise _unknown(daemon, name, pull) from None
 
 
@@ -180,7 +180,7 @@ def shorter(name: str) -> str:
     return name.removeprefix("localhost/").removeprefix("docker.io/library/").removesuffix(":latest")
 
 
-def told(error: Any) -> str:
-    """What the daemon said, in one line."""
+def error_text(error: Any) -> str:
+    """Format the error of a daemon as one line."""
     text = str(getattr(error, "explanation", "") or error)
     return " ".join(text.split())[:400]

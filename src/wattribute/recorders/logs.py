@@ -1,4 +1,4 @@
-"""What a container says, as it says it: to our own streams and into a file, in a thread of its own.
+"""Live output of a container: copied to our own streams and into a file, in a thread of its own.
 
 On a terminal bytes pass as they come, so that progress bars move. Elsewhere, and in the file, a line that was redrawn
 with carriage returns is reduced to its last state.
@@ -17,7 +17,7 @@ LONGEST = 1 << 16  # bytes of a line without an end that are kept waiting for it
 Pieces = Iterable["tuple[bytes | None, bytes | None]"]  # (of standard output, of standard error)
 
 
-class Lines:
+class LogLines:
     """Pieces of a stream → whole lines, each in its last state."""
 
     def __init__(self) -> None:
@@ -41,10 +41,10 @@ def _last_state(line: bytes) -> bytes:
 
 
 class _Target:
-    """One of our streams; one that nobody reads any more is left alone."""
+    """One of our streams; one without a reader is left alone."""
 
     def __init__(self, stream: BinaryIO | None, raw: bool) -> None:
-        self._stream, self._raw, self._lines = stream, raw, Lines()
+        self._stream, self._raw, self._lines = stream, raw, LogLines()
 
     def take(self, piece: bytes, ends: bool = False) -> None:
         text = piece if self._raw else self._lines.take(piece) + (self._lines.end() if ends else b"")

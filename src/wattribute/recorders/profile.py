@@ -1,4 +1,4 @@
-"""``with profile() as recording:`` — the functions of a Python program under the meters, from inside the program."""
+"""``with profile() as recorder:`` records the functions of a Python program under the meters, from inside it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ..model import Recording
-from .record import record
+from ..errors import names_keywords
+from .record import Recorder, record
 from .stacks import INTERVAL_S, Profiling
 
 
+@names_keywords
 @contextmanager
 def profile(
     output: str | os.PathLike[str] | None = None,
@@ -21,13 +22,15 @@ def profile(
     stack_interval_s: float = INTERVAL_S,
     memory: bool = False,
     lines: bool = False,
-) -> Iterator[Recording]:
-    """Meter and profile the block, or as a decorator the function; the recording is empty until the block has ended.
+    overwrite: bool = False,
+) -> Iterator[Recorder]:
+    """Meter and profile the block, or as a decorator the function; the recording is there once the block has ended.
 
-    ``functions(recording)`` then says whose joules. ``mode`` is sample, trace or cprofile; ``output`` keeps the
-    recording as a new ``*.watt`` folder (with ``profile.prof`` in the mode cprofile). ``memory`` adds resident memory
+    ``functions(recorder.recording)`` says whose joules. ``mode`` is sample, trace or cprofile; ``output`` keeps the
+    recording as a new ``*.watt`` folder (with ``profile.prof`` in the mode cprofile), with ``overwrite`` in the place
+    of an earlier one. ``memory`` adds resident memory
     and what each line grew it by.
     """
     how = Profiling(mode, stack_interval_s, memory, lines or (memory and mode != "trace")).checked()
-    with record(output, meters=meters, interval_s=interval_s, profiling=how) as recording:
-        yield recording
+    with record(output, meters=meters, interval_s=interval_s, profiling=how, overwrite=overwrite) as recorder:
+        yield recorder

@@ -9,44 +9,10 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
-from typing import Any
 
-from .launchers import JOB, LOCAL, RANK, SIZE
-
-
-@dataclass(frozen=True)
-class Rank:
-    """This process among those of its job; −1 where the launcher does not say."""
-
-    rank: int
-    size: int = -1
-    local_rank: int = -1
-    job: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-def of(environment: Mapping[str, str] | None = None) -> Rank | None:
-    """The rank an environment describes; None outside a parallel job."""
-    given = os.environ if environment is None else environment
-    rank = _number(given, RANK)
-    size = _number(given, SIZE)
-    # a batch script inside a Slurm allocation has SLURM_PROCID=0 and is no rank, but `srun -n 1` looks just like it
-    if rank < 0 or (size <= 1 and RANK[3] in given and _number(given, RANK[:3]) < 0):
-        return None
-    return Rank(rank, size, _number(given, LOCAL), next((given[name] for name in JOB if given.get(name)), ""))
-
-
-def _number(environment: Mapping[str, str], names: tuple[str, ...]) -> int:
-    for name in names:
-        text = environment.get(name, "")
-        if text.isdigit():
-            return int(text)
-    return -1
+from ..journal.ranks import Rank
 
 
 @contextmanager
@@ -60,9 +26,9 @@ def attendance(rank: Rank | None, sampler: bool, folder: str | None = None) -> I
         return
     import fcntl
 
-    path = _node_file(rank, "ranks", folder)
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        path = _node_file(rank, "ranks", folder)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
     except OSError:
         yield None
         return
@@ -75,6 +41,7 @@ def attendance(rank: Rank | None, sampler: bool, folder: str | None = None) -> I
         if sampler:  # the others have left
             with suppress(OSError):
                 os.unlink(path)
+                os.rmdir(_own_folder() if folder is None else path)  # empty, unless another job runs
 
 
 def _wait(descriptor: int) -> None:
@@ -89,11 +56,23 @@ def _wait(descriptor: int) -> None:
 
 
 def _node_file(rank: Rank, what: str, folder: str | None) -> str:
-    """A file that the ranks of one job on one node share."""
+    """A file that the ranks of one job on one node share; raises OSError where no private folder can be had."""
+    name = f"{rank.job or os.getppid()}-{os.uname().nodename}.{what}"
+    return os.path.join(folder or _own_folder(), name.replace(os.sep, "_"))
+
+
+def _own_folder() -> str:
+    """A folder for locks that no other user can enter: names that others can foresee they could take first."""
+    import stat
     import tempfile  # slow to import, and only parallel jobs get here
 
-    name = f"wattribute-{os.getuid()}-{rank.job or os.getppid()}-{os.uname().nodename}.{what}"
-    return os.path.join(folder or tempfile.gettempdir(), name.replace(os.sep, "_"))
+    path = os.path.join(tempfile.gettempdir(), f"wattribute-locks-{os.getuid()}")
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise PermissionError(f"{path} is not a private folder of ours")
+    return path
 
 
 def samples(rank: Rank | None, folder: str | None = None) -> bool:
@@ -102,7 +81,10 @@ def samples(rank: Rank | None, folder: str | None = None) -> bool:
         return True
     if rank.local_rank >= 0:
         return rank.local_rank == 0
-    return _first(_node_file(rank, "sampler", folder))
+    try:
+        return _first(_node_file(rank, "sampler", folder))
+    except OSError:
+        return True  # better sampled twice than not at all: merge keeps one
 
 
 def _first(path: str) -> bool:

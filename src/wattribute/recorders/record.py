@@ -1,24 +1,39 @@
-"""``with record() as recording:`` — the same recording as ``wattribute run`` makes, from inside a program."""
+"""``with record() as recorder:`` makes, from inside a program, the recording that ``wattribute run`` makes of one."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import fields
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic_ns
 
 from .. import archive
+from ..errors import NoDataError, OutputError, names_keywords
+from ..files import temporary_folder
+from ..journal.ranks import rank_of
 from ..model import Recording
 from . import clocks, ranks, regions, stacks
-from .sampling import REGIONS, Sampling, check_interval, new_folder
+from .sampling import REGIONS, Sampling, check_interval, recording_folder
 from .stacks import Profiling
 
 
+class Recorder:
+    """Handle of a block that is recorded; ``recording`` is there once the block has ended."""
+
+    def __init__(self) -> None:
+        self._recording: Recording | None = None
+
+    @property
+    def recording(self) -> Recording:
+        if self._recording is None:
+            raise NoDataError("the recording is complete when the `with` block has ended; ask for it after the block")
+        return self._recording
+
+
+@names_keywords
 @contextmanager
 def record(
     output: str | os.PathLike[str] | None = None,
@@ -26,23 +41,30 @@ def record(
     meters: Sequence[str] | None = (),
     interval_s: float | None = None,
     profiling: Profiling | None = None,
-) -> Iterator[Recording]:
-    """Meter the block and record the regions in it; ``recording`` is empty until the block has ended.
+    overwrite: bool = False,
+) -> Iterator[Recorder]:
+    """Meter the block and record the regions in it; ``recorder.recording`` is there once the block has ended.
 
-    ``output`` keeps it as a new ``*.watt`` folder. ``meters`` are names (``name`` or ``name:root``), by default all
-    that work here; in a parallel job only the first rank of a node samples. Recordings may stand inside one another.
+    ``output`` keeps it as a new ``*.watt`` folder; with ``overwrite`` in the place of an earlier recording.
+    ``meters`` are names (``name`` or ``name:root``), by default all that work here; in a parallel job only the first
+    rank of a node samples. Recordings may stand inside one another.
     ``profiling`` records the functions that run, too (:func:`.profile.profile`).
     """
     check_interval(interval_s)
-    rank = ranks.of()
-    scratch = None if output is not None else tempfile.mkdtemp(prefix="wattribute-")
-    folder = new_folder(Path(output) if output is not None else Path(str(scratch), "recording.watt"))
-    about = {"command": sys.argv, "host": os.uname().nodename, "clock": clocks.stamp()}
-    about |= {"rank": rank.as_dict()} if rank else {}
-    about |= {"profile": profiling.as_dict()} if profiling else {}
-    sampling = Sampling(folder, meters if ranks.samples(rank) else None, interval_s, about=about)
-    recording = Recording()
-    try:
+    rank = rank_of()
+    with ExitStack() as stack:
+        place = Path(output) if output is not None else stack.enter_context(temporary_folder()) / "recording.watt"
+        if overwrite and output is not None:
+            archive.remove(place)
+        elif place.exists():
+            raise OutputError(f"{place} exists already; choose another name, or record(…, overwrite=True)")
+        folder = recording_folder(place)
+        about = {"command": sys.argv, "host": os.uname().nodename, "clock": clocks.stamp()}
+        sampled = ranks.samples(rank)
+        about |= {"rank": {**rank.as_dict(), "samples": sampled}} if rank else {}
+        about |= {"profile": profiling.as_dict()} if profiling else {}
+        sampling = Sampling(folder, meters if sampled else None, interval_s, about=about)
+        recorder = Recorder()
         try:
             sampling.start()
         except BaseException:
@@ -52,23 +74,14 @@ def record(
         sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": Path((sys.argv or [""])[0]).name})
         try:
             with stacks.recorded(profiling, str((folder / REGIONS).absolute())):
-                yield recording
+                yield recorder
         finally:
             sampling.tell({"end": monotonic_ns()})
             _pass_on(regions.stop(), folder / REGIONS)
-            _become(recording, sampling.stop())
+            recorder._recording = sampling.stop()
             if output is not None:
-                archive.fill(recording, folder)
+                archive.fill(recorder.recording, folder)
                 sampling.clean()
-    finally:
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _become(recording: Recording, whole: Recording) -> None:
-    """Fill the recording that the user already holds."""
-    for field in fields(Recording):
-        object.__setattr__(recording, field.name, getattr(whole, field.name))
 
 
 def _pass_on(outer: str | None, inner: Path) -> None:

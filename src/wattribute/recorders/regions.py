@@ -1,15 +1,16 @@
 """Regions: pieces of code the user marks by hand. This is the half that lives in the measured program.
 
-``with region("train"):`` or ``@region``. Nothing records unless ``WATTRIBUTE_REGIONS`` names a folder (``wattribute
-run`` sets it for its child) or :func:`start` was called (``record()`` does): then every process writes one file there,
-which :mod:`.region_files` turns into spans. The file is mapped memory: beginning a region is one store, ending it
-another, and what was stored outlives a kill. The standard library only: this module is imported by programs that must
-start quickly.
+``with region("train"):`` or ``@region``; ``count("tokens", n)`` says how much work was done. Nothing records unless
+``WATTRIBUTE_REGIONS`` names a folder (``wattribute run`` sets it for its child) or :func:`start` was called
+(``record()`` does): then every process writes one file there, which :mod:`.region_files` turns into spans. The file is
+mapped memory: beginning a region is one store, ending it another, and what was stored outlives a kill. The standard
+library only: this module is imported by programs that must start quickly.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import mmap
 import os
@@ -17,21 +18,23 @@ import struct
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Generator
-from itertools import count
 from time import monotonic_ns
 from types import TracebackType
 from typing import Any, TypeVar, cast, overload
 
 from ..errors import OptionError
-from . import launchers
+from ..journal import launchers
+from ..journal.layouts import COUNT, COUNTERS, READING, REGION, REGION_COUNT, REGION_READING, REGION_RESUMED
 
 FOLDER = "WATTRIBUTE_REGIONS"
-RECORD = struct.Struct("<qqII")  # start, end (0 while open; monotonic ns), frame, lane
-RESUMED = 1 << 31  # in frame: goes on with an earlier piece, not another call
 _SHIFT = 13
 _PIECE = 1 << _SHIFT  # records mapped at a time; 24 × 8,192 bytes is a multiple of every page size up to 64 KiB
-_MASK, _BYTES = _PIECE - 1, RECORD.size
+_MASK, _BYTES = _PIECE - 1, REGION.size
 _END = struct.Struct("<q")
+_CHEAP_NS = 5_000  # a counter that takes longer to read is left to the sampler
+_PAUSE_NS = 500_000  # between readings at edges: the counters move once a millisecond
+_SHARE = 100  # of the time is the most that such readings take: one part in so many
+_STALE_NS = 100_000  # a reading that took longer was interrupted: when it was made is not known
 _thread = threading.get_ident
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200  # flags of a code object, as inspect names them
 
@@ -39,18 +42,83 @@ F = TypeVar("F", bound=Callable[..., Any])
 Token = tuple["Sink", mmap.mmap, int, int]  # where to store the end of a region, and the key of its lane
 
 
+class EdgeCounters:
+    """Quick energy counters, read where a region begins or ends: the sampler's readings are 20 ms apart."""
+
+    def __init__(self, folder: str, clock: Callable[[], int]) -> None:
+        self.paths: list[str] = []
+        self._files: list[int] = []
+        self._clock, self.due_ns = clock, 0
+        try:
+            with open(os.path.join(folder, COUNTERS), encoding="utf-8") as file:
+                offered = file.read().splitlines()
+        except OSError:
+            return
+        cost_ns = 0
+        for path in offered:
+            try:
+                number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:  # in a container, or another user's
+                continue
+            one_ns = min(self._cost_ns(number) for _ in range(5))
+            if one_ns > _CHEAP_NS:
+                os.close(number)
+                continue
+            self.paths.append(path)
+            self._files.append(number)
+            cost_ns += one_ns
+        self._pause_ns = max(_PAUSE_NS, _SHARE * cost_ns)
+
+    def __bool__(self) -> bool:
+        return bool(self._files)
+
+    def _cost_ns(self, file: int) -> int:
+        began = self._clock()
+        try:
+            int(os.pread(file, 64, 0))
+        except (OSError, ValueError):
+            return sys.maxsize
+        return self._clock() - began
+
+    def read(self, now_ns: int) -> list[tuple[int, int, int]]:
+        """(when, value, number) of each counter; the next reading is due after a pause."""
+        self.due_ns = now_ns + self._pause_ns
+        rows, before = [], now_ns
+        for number, file in enumerate(self._files):
+            try:
+                value = int(os.pread(file, 64, 0))
+            except (OSError, ValueError):  # the program closed it
+                self._files = []
+                self.due_ns = sys.maxsize
+                break
+            after = self._clock()
+            if after - before < _STALE_NS:
+                rows.append(((before + after) // 2, value, number))
+            before = after
+        return rows
+
+    def close(self) -> None:
+        files, self._files = self._files, []
+        self.due_ns = sys.maxsize
+        for file in files:
+            os.close(file)
+
+
 class Sink:
     """One process's file of regions. Slots are handed out by a counter, so that threads need no lock."""
 
     def __init__(self, folder: str) -> None:
         self.folder, self.closed = folder, False
-        self._slots, self._lane_numbers = count(), count()
+        self._slots, self._lane_numbers = itertools.count(), itertools.count()
         self._pieces: list[mmap.mmap] = []
         self._frames: dict[str, int] = {}
+        self._units: dict[str, int] = {}
         self._lanes: dict[int, int] = {}  # thread → lane for good, −id of a task → lane until it is done
         self._free: list[int] = []  # lanes that tasks left
         self._lock = threading.RLock()  # a signal handler may mark a region too
         self._file = self._names = -1
+        self._counters: EdgeCounters | None = None
+        self.due_ns = sys.maxsize  # from when on an edge reads the counters
 
     def begin(self, name: str, code: Any, resumed: bool) -> Token | None:
         """Open a region on the lane of this thread or task; None when it cannot be recorded."""
@@ -68,10 +136,46 @@ class Sink:
             self._give_up()
             return None
         if resumed:
-            frame |= RESUMED
+            frame |= REGION_RESUMED
         offset = (slot & _MASK) * _BYTES
-        RECORD.pack_into(memory, offset, monotonic_ns(), 0, frame, lane)
+        now = monotonic_ns()
+        if now >= self.due_ns:
+            self.read_counters(now)
+            now = monotonic_ns()
+        REGION.pack_into(memory, offset, now, 0, frame, lane)
         return self, memory, offset + 8, key
+
+    def read_counters(self, now_ns: int) -> None:
+        """Write what the quick counters say at an edge; a thread that comes meanwhile does not read them, too."""
+        self.due_ns = sys.maxsize
+        counters = self._counters
+        if counters is None:
+            return
+        try:
+            for at, value, number in counters.read(now_ns):
+                slot = next(self._slots)
+                memory = self._piece(slot >> _SHIFT)
+                READING.pack_into(memory, (slot & _MASK) * _BYTES, at, value, number | REGION_READING, 0)
+        except OSError:  # a full disk must not stop the program
+            self._give_up()
+        finally:
+            self.due_ns = counters.due_ns
+
+    def count(self, unit: str, amount: float) -> None:
+        """Write that this thread or task did so much."""
+        if self.closed:
+            return
+        key, slot = _key(), next(self._slots)
+        piece = slot >> _SHIFT
+        try:
+            try:
+                number, lane, memory = self._units[unit], self._lanes[key], self._pieces[piece]
+            except LookupError:
+                number, lane, memory = self._unit(unit), self._lane(key), self._piece(piece)
+        except OSError:  # a full disk must not stop the program
+            self._give_up()
+            return
+        COUNT.pack_into(memory, (slot & _MASK) * _BYTES, monotonic_ns(), amount, number, lane)
 
     def _piece(self, piece: int) -> mmap.mmap:
         with self._lock:
@@ -93,6 +197,10 @@ class Sink:
         environment = {name: os.environ[name] for name in launchers.NAMES if name in os.environ}
         program = sys.argv[0] if sys.argv else ""
         self._say({"pid": os.getpid(), "host": os.uname().nodename, "program": program, "environment": environment})
+        self._counters = EdgeCounters(self.folder, monotonic_ns)
+        for number, path in enumerate(self._counters.paths):
+            self._say({"counter": number, "path": path})
+        self.due_ns = 0 if self._counters else sys.maxsize
 
     def _frame(self, name: str, code: Any) -> int:
         with self._lock:
@@ -103,6 +211,15 @@ class Sink:
                 self._say({"frame": len(self._frames), "name": name, "file": file, "line": line})
                 self._frames[name] = len(self._frames)
             return self._frames[name]
+
+    def _unit(self, unit: str) -> int:
+        with self._lock:
+            if unit not in self._units:
+                if self._names < 0 and not self.closed:
+                    self._start()
+                self._say({"unit": len(self._units), "name": unit})
+                self._units[unit] = len(self._units) | REGION_COUNT
+            return self._units[unit]
 
     def _lane(self, key: int) -> int:
         with self._lock:
@@ -143,7 +260,11 @@ class Sink:
             for descriptor in (self._file, self._names):
                 if descriptor >= 0:
                     os.close(descriptor)
-            self._file = self._names = -1  # a thread that is late must not write to whatever gets these numbers next
+            if self._counters is not None:
+                self._counters.close()
+            self._file = (
+                self._names
+            ) = -1  # a thread that is late must not write to the file that gets these numbers next
 
 
 _sink: Sink | None = None
@@ -151,7 +272,7 @@ _before: list[tuple[Sink | None, str | None]] = []  # recordings around the pres
 
 
 def _key() -> int:
-    """Who runs here: a thread's id, or −id of the asyncio task."""
+    """Return the thread's id, or −id of the running asyncio task."""
     if "asyncio" in sys.modules:
         asyncio = sys.modules["asyncio"]
         try:
@@ -206,7 +327,10 @@ class Region:
             if not tokens:
                 del self._begun[key]
             if not sink.closed:
-                _END.pack_into(memory, offset, monotonic_ns())
+                now = monotonic_ns()
+                _END.pack_into(memory, offset, now)
+                if now >= sink.due_ns:
+                    sink.read_counters(now)
 
     def __call__(self, function: F) -> F:
         return cast(F, _wrapped(function, self.name))
@@ -273,6 +397,16 @@ def region(name: Any) -> Any:
     if not callable(name):
         raise OptionError(f"a region needs a name, not {name!r}")
     return _wrapped(name, getattr(name, "__qualname__", repr(name)))
+
+
+def count(unit: str, amount: float = 1) -> None:
+    """Say that so much was done here: ``count("tokens", n)``; the joules of ``--per tokens`` are divided by it.
+
+    It belongs to the regions of its thread or task that are open, or to the run alone. Costs ~nothing unless something
+    records.
+    """
+    if _sink is not None:
+        _sink.count(unit, amount)
 
 
 def start(folder: str) -> None:

@@ -25,11 +25,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .._core.polling import Polling, Row, polling
+from ..journal.file import NAME, Journal
+from ..journal.layouts import COUNTERS
 from ..meters.sources import Sources
 from ..plugins import Channel, Meter
 from ..units import SUFFIXES
-from .journal import NAME, Journal
-from .plans import QUICKEST_NS, SECOND, STEP_NS, Plan
+from .accounting import LOOK_NS, Account, account
+from .schedule import QUICKEST_NS, SECOND, STEP_NS, MeterSchedule
 
 EDGE_NS = 1_000_000  # how closely a bracket watches
 AFTER_NS = 100_000  # the core wakes so punctually that an update may not have come yet; Python is later by itself
@@ -49,19 +51,19 @@ class Control(Protocol):
     def tell(self, message: dict[str, Any]) -> None: ...
 
 
-Held = tuple[Plan, Sequence[tuple[int, "int | float | None"]], int]  # readings, and when that was done
+Held = tuple[MeterSchedule, Sequence[tuple[int, "int | float | None"]], int]  # readings, and when that was done
 
 
 class Core:
     """The meters that the compiled core can read, which it does many times while Python sleeps."""
 
-    def __init__(self, plans: Sequence[Plan], polling: Polling, file: int) -> None:
+    def __init__(self, plans: Sequence[MeterSchedule], polling: Polling, file: int) -> None:
         self._plans, self._polling, self._file = plans, polling, file
         for number, plan in enumerate(plans):
             plan.read = partial(self._now, number)
 
     @classmethod
-    def of(cls, plans: Sequence[Plan], file: int) -> Core | None:
+    def of(cls, plans: Sequence[MeterSchedule], file: int) -> Core | None:
         offered = {plan: getattr(plan.meter, "sources", None) for plan in plans}
         chosen = {
             plan: sources
@@ -70,8 +72,8 @@ class Core:
             and sources
             and (hasattr(plan.meter, "readings") or sources.slots == len(plan.channels))
         }
-        found = polling(list(chosen.values()))
-        return None if found is None else cls(list(chosen), found, file)
+        poller = polling(list(chosen.values()))
+        return None if poller is None else cls(list(chosen), poller, file)
 
     def _now(self, number: int) -> Row:
         return self._made(number, self._polling.read(number))
@@ -80,7 +82,7 @@ class Core:
         readings = getattr(self._plans[number].meter, "readings", None)
         return row if readings is None else readings(row)
 
-    def poll(self, plans: Sequence[Plan], latest_ns: int, enough_ns: int) -> list[Held]:
+    def poll(self, plans: Sequence[MeterSchedule], latest_ns: int, enough_ns: int) -> list[Held]:
         """Read until Python has something to do: another meter is due, a task, or a message has come."""
         for plan in plans:
             if plan not in self._plans:
@@ -99,7 +101,7 @@ class Core:
 
 
 class Sampler:
-    """Reads meters until told to stop."""
+    """Loop that reads meters until the master orders the end."""
 
     def __init__(
         self,
@@ -109,19 +111,19 @@ class Sampler:
         clock: Callable[[], int] = time.monotonic_ns,
         interval_s: float | None = None,
         live_s: float | None = None,
-        watch: Callable[[int], list[int]] | None = None,  # pid → the processes that count with it, for shares
+        account: Account | None = None,  # of the child's CPU time, and of who counts with it on GPUs
         file: int | None = None,  # where the master's messages come in, for the core to wait at; None: no core
     ) -> None:
-        self._plans = [Plan(number, meter, interval_s) for number, meter in enumerate(meters)]
+        self._plans = [MeterSchedule(number, meter, interval_s) for number, meter in enumerate(meters)]
         self._core = None if file is None else Core.of(self._plans, file)
         self._journal, self._control, self._clock = journal, control, clock
         self._live_ns = int(live_s * SECOND) if live_s else None
         for plan in self._plans if live_s else ():
             plan.others = [i for i, c in enumerate(plan.channels) if c.kind == "gauge" and i not in plan.energy]
-        self._watch, self._pid = watch, 0
+        self._account, self._pid = account, 0
         self._family: set[int] = set()  # the processes that count with the child's, as far as seen
         self._held: list[Held] = []
-        self._flush_at = self._live_at = self._share_at = 0
+        self._flush_at = self._live_at = self._share_at = self._look_at = 0
         self._problems: list[str] = []
         self.cpu_s = 0.0  # what sampling cost while the child ran
 
@@ -142,7 +144,7 @@ class Sampler:
         self._journal.flush()
 
     def _sample(self) -> int | None:
-        """Read what is due until the end is told (its time) or the master is gone (None)."""
+        """Read what is due until the end; return its time, or None if the master is gone."""
         while True:
             due = self._flush_at + LATEST_NS
             for plan in self._plans:
@@ -159,9 +161,11 @@ class Sampler:
                 if "start" in message:
                     self._pid = message.get("pid", 0)
                     self._begin()
+                    self._look(self._clock())
                 if "end" in message:
                     for plan in self._plans:
                         self._read(plan)
+                    self._look(self._clock())
                     if self._live_ns:
                         self._tell(self._clock())  # how it ended
                     return int(message.get("until", message["end"]))
@@ -180,8 +184,8 @@ class Sampler:
         task_ns = self._flush_at
         if self._live_ns and self._live_at < task_ns:
             task_ns = self._live_at
-        if self._watch and self._pid and self._share_at < task_ns:
-            task_ns = self._share_at
+        if self._account and self._pid and self._look_at < task_ns:
+            task_ns = self._look_at
         return task_ns
 
     def _housekeeping(self, now: int) -> None:
@@ -192,37 +196,56 @@ class Sampler:
         if self._live_ns and now >= self._live_at:
             self._live_at = now + self._live_ns
             self._tell(now)
-        if self._watch and self._pid and now >= self._share_at:
-            self._share_at = now + SECOND
-            self._family.update(self._watch(self._pid))  # drivers tell of those that have just ended, too
-            for plan in self._plans:
-                shares = getattr(plan.meter, "process_shares", None)
-                if shares is not None:
-                    self._journal.event({"shares": shares(self._family), "at": now})
+        if self._account and self._pid and now >= self._look_at:
+            self._look(now)
 
-    def _hold(self, plan: Plan) -> None:
+    def _look(self, now: int) -> None:
+        """Note the CPU time of the child and of the machine, and once a second the child's part of each GPU."""
+        if not (self._account and self._pid):
+            return
+        self._look_at = now + LOOK_NS
+        seconds = self._account.look(self._pid, now)
+        if seconds is not None:
+            self._journal.event({"cpu_s": seconds, "at": now})
+        sharing = [shares for plan in self._plans if (shares := getattr(plan.meter, "process_shares", None))]
+        if sharing and now >= self._share_at:
+            self._share_at = now + SECOND
+            self._family |= self._account.members(self._pid, now)  # drivers tell of those that have just ended, too
+            for shares in sharing:
+                self._journal.event({"shares": shares(self._family), "at": now})
+
+    def _hold(self, plan: MeterSchedule) -> None:
         """Read a meter, and leave what follows from it for ``_settle``."""
         try:
             readings = plan.read()
         except Exception as error:  # a plug-in's bug must not end the recording of the others
-            self._problems.append(f"meter {plan.meter.name} failed and was left out: {error!r}")
-            self._journal.event({"problem": self._problems[-1]})
-            plan.due_ns = sys.maxsize
-            plan.energy = []
+            self._leave_out(plan, error)
             return
         self._held.append((plan, readings, self._clock()))
 
+    def _leave_out(self, plan: MeterSchedule, error: Exception) -> None:
+        """Stop reading a meter; its earlier readings count."""
+        self._problems.append(f"meter {plan.meter.name} failed and was left out: {error!r}")
+        self._journal.event({"problem": self._problems[-1]})
+        plan.due_ns = sys.maxsize
+        plan.energy = []
+
     def _settle(self) -> None:
-        for plan, readings, at in self._held:
-            plan.take(readings, at)
-            self._journal.readings(plan.number, readings)
-        self._held.clear()
+        held, self._held = self._held, []
+        for plan, readings, at in held:
+            if plan.due_ns == sys.maxsize:
+                continue
+            try:
+                self._journal.readings(plan.number, readings)
+                plan.take(readings, at)
+            except Exception as error:  # not what its channels promise
+                self._leave_out(plan, error)
 
     def _tell(self, now: int) -> None:
         self._settle()
         self._control.tell({"live": self._status(), "at": now, "problems": self._problems})
 
-    def _read(self, plan: Plan) -> None:
+    def _read(self, plan: MeterSchedule) -> None:
         self._hold(plan)
         self._settle()
 
@@ -245,7 +268,7 @@ class Sampler:
             for plan in open_plans:
                 self._read(plan)
 
-    def _fall_in_step(self, plan: Plan) -> None:
+    def _fall_in_step(self, plan: MeterSchedule) -> None:
         """Let readings that are about as frequent as a counter's updates come right after them.
 
         At any other phase each would show what was used up to half an interval or more ago, always the same.
@@ -319,17 +342,26 @@ class Pipes:
 
 
 def main(opens_all: bool) -> None:
-    """What the process does; its order names the folder, the meters, and what to note beside them.
+    """Entry point of the process; its order names the folder, the meters, and what to note beside them.
 
     With ``opens_all`` it opens every meter there is before the order comes.
     """
+    from .._core.shared import opened
     from ..errors import WattributeError
     from ..meters import choose
 
     gc.disable()  # nothing here makes cycles, and a collection in the wrong moment delays a reading
-    chosen = choose(()) if opens_all else None
-    told = sys.stdin.buffer.readline()
-    order, control = json.loads(told or "null"), Pipes()
+    chosen = None
+    control = Pipes()
+
+    def opening(name: str) -> None:
+        control.tell({"opening": name})  # if its driver hangs, the master knows whose
+
+    if opens_all:
+        with contextlib.suppress(WattributeError):  # the order's own attempt says what is wrong
+            chosen = choose((), opening=opening)
+    line = sys.stdin.buffer.readline()
+    order = json.loads(line or "null")
     if chosen is not None and (order is None or order["meters"] != []):  # opened in vain
         for meter in chosen[0]:
             meter.close()
@@ -338,8 +370,9 @@ def main(opens_all: bool) -> None:
         return  # our master ended without one
     try:
         if chosen is None:
-            chosen = choose(order["meters"]) if order["meters"] is not None else ([], [])
+            chosen = choose(order["meters"], opening=opening) if order["meters"] is not None else ([], [])
         meters, refused = chosen
+        opened()  # raises if the core is required and not there
         journal = Journal(Path(order["folder"]) / NAME if order["folder"] else None)
     except (WattributeError, OSError) as error:
         control.tell({"error": str(error)})
@@ -351,13 +384,18 @@ def main(opens_all: bool) -> None:
         "refused": [{"meter": r.name, "reason": r.availability.reason, "fix": r.availability.fix} for r in refused],
     }
     journal.about(about, [m.channels() for m in meters])
+    for meter in meters:
+        for problem in getattr(meter, "problems", ()):
+            journal.event({"problem": problem})
     journal.flush()
+    if order["folder"]:
+        _offer_counters(Path(order["folder"]) / "regions", meters)
     if order["live_s"]:
         control.tell({"about": about})
-    watch = _watch(order["shares"])
     sampler = Sampler(
-        meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"], watch=watch, file=0
-    )
+        meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"],
+        account=account(order["shares"]), file=0,
+    )  # fmt: skip
     sampler.run()
     for meter in meters:
         meter.close()
@@ -365,6 +403,19 @@ def main(opens_all: bool) -> None:
     control.tell({"done": sampler.cpu_s, "rest": len(rest), "failure": journal.failure})
     while rest:
         rest = rest[os.write(1, rest) :]
+
+
+def _offer_counters(folder: Path, meters: Sequence[Meter]) -> None:
+    """Name the counters that move far more often than they are read here: programs read them where regions begin."""
+    quick = [
+        channel.declared["file"]
+        for meter in meters
+        for channel in meter.channels()
+        if "file" in channel.declared and channel.kind == "counter" and (channel.period_s or 1) * SECOND < QUICKEST_NS
+    ]
+    if quick:
+        with contextlib.suppress(OSError):  # a full disk, or a folder of another's making: the edges go without
+            (folder / COUNTERS).write_text("\n".join(quick) + "\n", encoding="utf-8")
 
 
 def plain(channel: Channel) -> dict[str, Any]:
@@ -378,29 +429,3 @@ def plain(channel: Channel) -> dict[str, Any]:
 
 
 _PLAIN = ("name", "kind", "unit", "wraps_at", "latency_s", "period_s", "estimated", "gain_error", "declared", "whole")
-
-
-def _watch(whose: str) -> Callable[[int], list[int]] | None:
-    """How to find the processes that count with the child's: by "family", by control "group", or not at all."""
-    if whose == "group":
-        from .cgroups import members
-
-        return members
-    return descendants if whose else None
-
-
-def descendants(pid: int) -> list[int]:
-    """A process and all that descend from it, by /proc."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat", "rb") as file:
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-            except (OSError, ValueError, IndexError):
-                continue
-            children.setdefault(parent, []).append(int(entry))
-    family = [pid]
-    for member in family:
-        family += children.get(member, [])
-    return family

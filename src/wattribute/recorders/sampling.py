@@ -8,7 +8,7 @@
     sampling.tell({"end": ns})
     recording = sampling.stop()
 
-Used by ``command`` and by whatever records from inside a program. Light until ``stop``: the child must not wait.
+Used by ``command`` and by recorders inside a program. Light until ``stop``: the child must not wait.
 """
 
 from __future__ import annotations
@@ -17,20 +17,27 @@ import contextlib
 import json
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MeterError, OptionError, OutputError, check_name
-from .boot import Process, process
-from .journal import EVENT, NAME, record
+from ..errors import MeterError, OptionError, OutputError
+from ..files import new_folder
+from ..journal.file import EVENT, NAME, mapped, record
+from .early_start import SamplerProcess, process
 
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from ..model import Recording
 
 REGIONS = "regions"
 CLOSE_S = 1.0
-READY_S = 10.0  # a driver may take seconds to wake; one that hangs must not keep the child for ever
+HUNG_S = 0.2
+_LOOK_S = 0.1
+READY_S = 10.0  # a busy machine may take seconds to start a process
+OPEN_S = 2.0  # a driver that has not answered by then hangs: the command does not wait for it
 
 Observer = Callable[[dict[str, Any]], None]
 
@@ -40,23 +47,28 @@ def check_interval(interval_s: float | None) -> None:
         raise OptionError(f"an interval of {interval_s:g} s; choose one from 0.001 to 3600 s")
 
 
-def new_folder(path: Path, claimed: bool = False) -> Path:
-    """Make the folder of a recording; an existing one is an error, never overwritten, unless we made it ourselves."""
-    check_name(path)
+def recording_folder(path: Path, claimed: bool = False) -> Path:
+    """Make the folder of a recording, with one for the regions of programs in it."""
+    new_folder(path, claimed)
     try:
-        path.mkdir(parents=True, exist_ok=claimed)
         (path / REGIONS).mkdir()
-    except FileExistsError:
-        raise OutputError(f"{path} exists already; choose another name or remove it") from None
     except OSError as error:
         raise OutputError(f"{path}: cannot be made: {error.strerror}") from error
     return path
 
 
 def _text(about: dict[str, Any]) -> dict[str, Any]:
-    """The same with a ``?`` for every byte of a command that is not UTF-8: no table, JSON or server takes it."""
-    told: dict[str, Any] = json.loads(json.dumps(about, ensure_ascii=False).encode("utf-8", "replace"))
-    return told
+    """Replace every byte that is not UTF-8 by ``?``: no table, JSON or server takes it."""
+    cleaned: dict[str, Any] = json.loads(json.dumps(about, ensure_ascii=False).encode("utf-8", "replace"))
+    return cleaned
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process computes, or waits for a core to do so, rather than for something else."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"R"
+    except (OSError, IndexError):
+        return False
 
 
 class Sampling:
@@ -86,11 +98,12 @@ class Sampling:
             "about": _text(about or {}),
             "shares": shares,
         }
-        self._process: Process | None = None
+        self._process: SamplerProcess | None = None
         self._ready = threading.Event()
+        self._opening = "", 0.0  # the meter that is being opened, and since when
         self._listener: threading.Thread | None = None
-        self._said: dict[str, Any] = {}
-        self._told: list[dict[str, Any]] = []
+        self._answers: dict[str, Any] = {}
+        self._sent: list[dict[str, Any]] = []
         self._rest = b""
         self.about: dict[str, Any] = {}  # the meters and their channels, for those who watch
         self.failure = ""  # why the journal could not be written to the end
@@ -109,7 +122,7 @@ class Sampling:
     def begin(self) -> None:
         """Start the process, and let it find the first reading of everything; ``start`` waits for it."""
         self._process = process()
-        with contextlib.suppress(BrokenPipeError):  # it ended at once: that is told below
+        with contextlib.suppress(BrokenPipeError):  # it ended at once: ``start`` reports that
             # no argument, of which the kernel takes 128 kB: the command in it may be longer
             self._process.stdin.write(json.dumps(self._order).encode() + b"\n")
             self._process.stdin.flush()
@@ -118,40 +131,72 @@ class Sampling:
         self._listener.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def start(self) -> None:
-        """Start the process, unless it has begun, and wait until it is ready; raises MeterError."""
+    def start(self, unmetered: bool = True) -> None:
+        """Start the process, unless it has begun, and wait until it is ready; raises MeterError.
+
+        If a driver hangs, nothing is metered and that is noted; without ``unmetered`` that is an error, too.
+        """
         if self._process is None:
             self.begin()
-        self._ready.wait(READY_S)
-        if "error" in self._said:
+        hangs = self._await()
+        if hangs and unmetered:
+            self._close(HUNG_S)
+            self._answers, self._opening, self._order["meters"] = {}, ("", 0.0), None
+            self._ready.clear()
+            self.begin()
+            self._await()
+            self.tell({"problem": f"nothing is metered: {hangs}"})
+        elif hangs:
+            self._close(HUNG_S)
+            raise MeterError(hangs)
+        if "error" in self._answers:
             self._close()
-            raise MeterError(self._said["error"])
-        if "ready" not in self._said:
+            raise MeterError(self._answers["error"])
+        if "ready" not in self._answers:
             self._close()
             raise MeterError("the sampler did not start; run: wattribute doctor")
 
+    def _await(self) -> str:
+        """Wait until the process is ready or has failed; return a message if a driver hangs."""
+        limit_s = time.monotonic() + READY_S
+        while not self._ready.wait(_LOOK_S) and time.monotonic() < limit_s:
+            name, since_s = self._opening
+            if self._process is not None and is_running(self._process.pid):
+                self._opening = name, time.monotonic()  # it works, however slowly: this machine is busy
+            elif name and time.monotonic() > since_s + OPEN_S:
+                fix = f"wattribute doctor, or name other meters than {name.partition(':')[0]} with --meters"
+                return f"the driver of meter {name} did not answer within {OPEN_S:g} s; run: {fix}"
+        return ""
+
     def _listen(self) -> None:
         assert self._process is not None
-        for line in self._process.stdout:
+        stdout = self._process.stdout
+        for line in stdout:
+            if self._process is None or self._process.stdout is not stdout:
+                return  # of one that hung
             message = json.loads(line)
             if "live" in message:
                 for observer in self._observers:
-                    observer({**message, "folder": str(self._folder or "")})  # monitor may keep nothing
+                    observer({**message, "folder": str(self._folder or ""), "about": self.about})
                 continue
             if "about" in message:
                 self.about = message["about"]
                 continue
-            self._said |= message
+            if "opening" in message:
+                self._opening = message["opening"], time.monotonic()
+                continue
+            self._answers |= message
             self._ready.set()
             if "done" in message:
-                self._rest = self._process.stdout.read(message["rest"])
+                self._rest = stdout.read(message["rest"])
                 break
-        self._ready.set()
+        if self._process is not None and self._process.stdout is stdout:
+            self._ready.set()
 
     def tell(self, event: dict[str, Any]) -> None:
         """Note an event in the journal; times are monotonic ns. A sampler that died is found by ``stop``."""
         assert self._process is not None
-        self._told.append(event)
+        self._sent.append(event)
         try:
             self._process.stdin.write(json.dumps(event).encode() + b"\n")
             self._process.stdin.flush()
@@ -162,9 +207,9 @@ class Sampling:
         """Wait for the last readings; the journal is then closed. Call after the "end" event."""
         assert self._listener is not None
         self._listener.join(READY_S)
-        self.failure = self._said.get("failure", "") or self.failure
-        self.cpu_s = self._said.get("done", 0.0)
-        if "done" not in self._said:
+        self.failure = self._answers.get("failure", "") or self.failure
+        self.cpu_s = self._answers.get("done", 0.0)
+        if "done" not in self._answers:
             self.failure = self.failure or "the sampler ended early"
         self._close()
 
@@ -176,26 +221,27 @@ class Sampling:
     def recording(self) -> Recording:
         from dataclasses import replace
 
-        from . import build
+        from ..readers import journal as build
 
         recording = build.build(self.content(), self.folder / NAME, self.folder / REGIONS)
         run = {**recording.metadata["run"], "sampler_cpu_s": self.cpu_s}  # known when the journal is closed already
         return replace(recording, metadata={**recording.metadata, "run": run})
 
-    def content(self) -> bytes:
+    def content(self) -> bytes | mmap:
         """The journal: what reached the file, and what a full disk or the sampler's early end kept from it."""
         try:
-            written = (self.folder / NAME).read_bytes()
+            written = mapped(self.folder / NAME)
         except OSError:
             written = b""
-        if "done" not in self._said:  # it was killed: at least what we told it is known
-            return written + b"".join(record(EVENT, json.dumps(event).encode()) for event in self._told)
-        return written + self._rest
+        rest = self._rest
+        if "done" not in self._answers:  # it was killed: at least the events we sent are known
+            rest = b"".join(record(EVENT, json.dumps(event).encode()) for event in self._sent)
+        return written[:] + rest if rest else written
 
     def clean(self) -> None:
         """Remove the journal and the regions' files, once the recording is saved; keep what other tools read."""
         if any((self.folder / REGIONS).glob("*.stacknames")):
-            from . import stack_files
+            from ..readers import stack_files
 
             stack_files.keep(self.folder / REGIONS, self.folder)
         (self.folder / NAME).unlink(missing_ok=True)
@@ -204,7 +250,7 @@ class Sampling:
         with contextlib.suppress(OSError):  # a process that outlived the command may still write its regions
             (self.folder / REGIONS).rmdir()
 
-    def _close(self) -> None:
+    def _close(self, patience_s: float = CLOSE_S) -> None:
         if self._process is not None:
-            self._process.close(CLOSE_S)
+            self._process.close(patience_s)
             self._process = None

@@ -4,11 +4,12 @@
 ``sitecustomize`` calls :func:`join`, so the interpreter itself runs the script, as it would bare. Each process writes
 its own files, which :mod:`.stack_files` turns into spans. Modes:
 
-- ``sample``: a thread of our own notes the stack of every thread each ``interval_s``; a stack holds until the next.
+- ``sample``: :mod:`.watch` notes the stack of every thread each ``interval_s``, without the GIL; :mod:`.ticker` does
+  where that cannot be.
 - ``trace``: every call and return (:mod:`.calls`).
 - ``cprofile``: ``sample``, and cProfile beside it, whose statistics are kept.
 
-In all of them the thread notes the threads' CPU clocks, and memory where asked. What was written outlives a kill. This
+In all of them it notes the threads' CPU clocks, and memory where asked. What was written outlives a kill. This
 module is imported by programs that must start quickly, so it imports next to nothing: not even json or dataclasses.
 """
 
@@ -21,7 +22,8 @@ import os
 import sys
 import time
 
-from .ticker import NO_STACK, Ticker, known_threads
+from ..journal.layouts import NO_STACK
+from .ticker import Ticker, known_threads, still_ours
 
 TYPE_CHECKING = False  # typing itself takes as long to import as all of this
 if TYPE_CHECKING:
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any
 
+    from .watch import Watch
+
 VARIABLE = "WATTRIBUTE_STACKS"
 HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")
 MODES = ("sample", "trace", "cprofile")
-INTERVAL_S = 0.005  # Python hands the GIL over every 5 ms: asking more often gives little more
+INTERVAL_S = 0.001  # of a watch; it looks less often where that would cost more than 2 % of a core
 SUSPENDS = 0x20 | 0x80 | 0x200  # flags of a code object: generator, coroutine, asynchronous generator
 
 
@@ -50,7 +54,7 @@ class Profiling:
         return dict(self.__dict__)
 
     def checked(self) -> Profiling:
-        """Itself, or an error that says what would do."""
+        """Return itself, or raise an error that says what is accepted."""
         from ..errors import OptionError
 
         if self.mode not in MODES:
@@ -74,16 +78,17 @@ class Names:
 
     def __init__(self, stem: str, how: Profiling) -> None:
         self.how = how
-        self._file = os.open(
+        self.file = os.open(
             stem + ".stacknames", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644
         )
+        self._is_ours = still_ours(self.file)
         self._frames: dict[tuple[int, int], int] = {}
         self._stacks: dict[tuple[int, int, int], int] = {}
         self._codes: list[CodeType] = []  # kept, so that no two have the same id
         self._lanes = 0
         self.hidden: set[int] = set()  # threads of our own
         self._lock = _thread.RLock()
-        from . import launchers
+        from ..journal import launchers
 
         self.say(
             {
@@ -97,7 +102,8 @@ class Names:
 
     def say(self, line: dict[str, Any]) -> None:
         try:
-            os.write(self._file, _json(line).encode() + b"\n")
+            if self._is_ours():
+                os.write(self.file, _json(line).encode() + b"\n")
         except OSError:
             pass  # a full disk must not stop the program
 
@@ -141,11 +147,12 @@ class Names:
             return self._lanes
 
     def close(self) -> None:
-        os.close(self._file)
+        if self._is_ours():
+            os.close(self.file)
 
 
 def _json(value: Any) -> str:
-    """As json.dumps, of what is said here."""
+    """Encode as json.dumps does, for the few types used here, without importing json."""
     from _json import encode_basestring_ascii as quoted
 
     if isinstance(value, dict):
@@ -182,7 +189,7 @@ def _elsewhere(do: Callable[[], object]) -> bool:
     return bool(went_well)
 
 
-class Recorder:
+class StackRecorder:
     """All that records in one process, from ``start`` to ``stop``."""
 
     def __init__(self, how: Profiling, folder: str, outer: FrameType | None = None) -> None:
@@ -193,10 +200,10 @@ class Recorder:
         if how.memory and how.mode == "sample":  # memray and a tracer need the same place in the interpreter
             self._memray(stem)
         if how.mode == "cprofile":
-            from .calls import Statistics
+            from .calls import CallStatistics
 
-            self._ends.append(Statistics(stem + ".prof").close)
-        self.ticker = Ticker(stem, self.names, outer)
+            self._ends.append(CallStatistics(stem + ".prof").close)
+        self.ticker: Watch | Ticker = _looking(stem, self.names, outer)
         self._ends.append(self.ticker.close)
         if how.mode == "trace":  # begins last and ends first, to see as little of us as can be
             from .calls import trace
@@ -222,23 +229,33 @@ class Recorder:
                 pass
 
 
-_recorders: list[Recorder] = []  # of this process, innermost last
+def _looking(stem: str, names: Names, outer: FrameType | None) -> Watch | Ticker:
+    try:
+        from .watch import watch
+
+        seeing = watch(stem, names, outer)
+    except (ImportError, OSError):  # a Python without ctypes, or without the core that it must have
+        seeing = None
+    return seeing or Ticker(stem, names, outer)
 
 
-def start(how: Profiling, folder: str, outer: FrameType | None = None) -> Recorder:
+_recorders: list[StackRecorder] = []  # of this process, innermost last
+
+
+def start(how: Profiling, folder: str, outer: FrameType | None = None) -> StackRecorder:
     """Record this process, and by the environment the Python programs it starts, until ``stop``."""
-    recorder = Recorder(how, folder, outer)
+    recorder = StackRecorder(how, folder, outer)
     _recorders.append(recorder)
     return recorder
 
 
-def stop(recorder: Recorder) -> None:
+def stop(recorder: StackRecorder) -> None:
     if recorder in _recorders:
         _recorders.remove(recorder)
     recorder.stop()
 
 
-class recorded:
+class recorded:  # noqa: N801 - used as a function: with recorded(...)
     """Record this process, and the Python programs it starts, for the time of a block (None: do nothing)."""
 
     def __init__(self, how: Profiling | None, folder: str) -> None:

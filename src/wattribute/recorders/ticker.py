@@ -1,34 +1,53 @@
-"""The thread of our own that looks at a profiled program: part of :mod:`.stacks`, and like it next to no imports."""
+"""The ticker: a Python thread that looks at a profiled program where :mod:`.watch` cannot; part of :mod:`.stacks`.
+
+It needs the GIL, which a program gives up where it blocks: functions that compute for less than 5 ms at a time are
+seen too rarely, and those that wait too often. Like :mod:`.stacks` it has next to no imports.
+"""
 
 # ruff: noqa: SIM105  (contextlib.suppress would be another import)
 from __future__ import annotations
 
 import _thread
 import os
-import struct
 import sys
 import time
 
+from ..journal.layouts import MEMORY_LANE, NO_STACK, STACK_SAMPLE
+
 TYPE_CHECKING = False  # as in stacks
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
     from typing import Any
 
     from .stacks import Names
 
+SHORTEST_S = 0.005  # Python hands the GIL over every 5 ms: asking more often gives little more
 HELD_NS = 50_000_000  # ten times as long as Python lets a thread keep the GIL
-SAMPLE = struct.Struct("<qqII")  # since when (monotonic ns), CPU time of the thread (ns, −1: unknown), lane, stack
-NO_STACK = 0  # the thread is gone, or the mode has no stacks
-MEMORY = 0xFFFFFFFF  # in the place of a lane: the row holds resident bytes instead of CPU time
 
 
 def known_threads() -> dict[int, Any]:
     """ident → Thread, without importing threading for a program that does not."""
-    found: dict[int, Any] = getattr(sys.modules.get("threading"), "_active", {})
-    return found
+    threads: dict[int, Any] = getattr(sys.modules.get("threading"), "_active", {})
+    return threads
 
 
-class Lane:
+def still_ours(file: int) -> Callable[[], bool]:
+    """Says whether a file is still the one it is now: a program that closes all may get another of its number."""
+    status = os.fstat(file)
+    key = status.st_dev, status.st_ino
+
+    def is_ours() -> bool:
+        try:
+            now = os.fstat(file)
+        except OSError:
+            return False
+        return (now.st_dev, now.st_ino) == key
+
+    return is_ours
+
+
+class ThreadLane:
     """One thread: its number, its CPU clock, and what was last written of it."""
 
     __slots__ = ("clock", "cpu", "number", "skipped", "stack", "task")
@@ -59,9 +78,10 @@ class Ticker:
         self._file = os.open(
             stem + ".samples", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644
         )
+        self._is_ours = still_ours(self._file)
         self._names, self._how = names, names.how
         self._stacks = names.how.mode != "trace"
-        self.lanes: dict[int, Lane] = {}
+        self.lanes: dict[int, ThreadLane] = {}
         self._statm = -1
         if names.how.memory and os.path.exists("/proc/self/statm"):
             self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
@@ -95,7 +115,7 @@ class Ticker:
     def _run(self) -> None:
         self._names.hidden.add(_thread.get_ident())
         try:
-            interval_ns = int(self._how.interval_s * 1e9)
+            interval_ns = int(max(self._how.interval_s, SHORTEST_S) * 1e9)
             looked = self._before  # not now: a native call may have kept us from starting
             while not self._stop.acquire(timeout=max(0, looked + interval_ns - time.monotonic_ns()) / 1e9):
                 due, now = looked + interval_ns, time.monotonic_ns()
@@ -122,10 +142,10 @@ class Ticker:
         gone = [ident for ident in self.lanes if ident not in seen]
         for ident in gone:
             lane = self.lanes.pop(ident)
-            rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
+            rows += STACK_SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
         self._weigh(read_at, rows)
         self._before = read_at
-        if rows:
+        if rows and self._is_ours():
             os.write(self._file, rows)
 
     def _weigh(self, at: int, rows: bytearray) -> None:
@@ -134,7 +154,7 @@ class Ticker:
         resident = int(os.pread(self._statm, 128, 0).split()[1]) * self._page
         if resident != self._resident:
             self._resident = resident
-            rows += SAMPLE.pack(at, resident, MEMORY, 0)
+            rows += STACK_SAMPLE.pack(at, resident, MEMORY_LANE, 0)
 
     def _look(self, ident: int, frame: FrameType | None, at: int, read_at: int, rows: bytearray) -> None:
         task = os.getpid() if ident == self._main else _task(ident)
@@ -143,8 +163,8 @@ class Ticker:
             lane.task = task  # not known when we saw it first
         if lane is None or lane.task != task:
             if lane is not None:
-                rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
-            lane = self.lanes[ident] = Lane(self._names.lane(ident), _cpu_clock(task, ident), task)
+                rows += STACK_SAMPLE.pack(at, max(lane.cpu, -1), lane.number, NO_STACK)
+            lane = self.lanes[ident] = ThreadLane(self._names.lane(ident), _cpu_clock(task, ident), task)
         stack = self._names.stack(frame) if self._stacks else NO_STACK
         try:
             cpu = time.clock_gettime_ns(lane.clock) if lane.clock is not None else -1
@@ -154,11 +174,11 @@ class Ticker:
             lane.skipped = True  # it waits: nothing to write until that changes
             return
         if lane.skipped:
-            rows += SAMPLE.pack(self._before, max(lane.cpu, -1), lane.number, max(lane.stack, 0))
+            rows += STACK_SAMPLE.pack(self._before, max(lane.cpu, -1), lane.number, max(lane.stack, 0))
         if read_at > at:
-            rows += SAMPLE.pack(at, max(lane.cpu, -1), lane.number, stack)
+            rows += STACK_SAMPLE.pack(at, max(lane.cpu, -1), lane.number, stack)
         lane.cpu, lane.stack, lane.skipped = cpu, stack, False
-        rows += SAMPLE.pack(read_at, cpu, lane.number, stack)
+        rows += STACK_SAMPLE.pack(read_at, cpu, lane.number, stack)
 
     def close(self) -> None:
         self.pause()
@@ -166,6 +186,7 @@ class Ticker:
             self.tick(time.monotonic_ns(), last=True)
         except OSError:
             pass
-        os.close(self._file)
+        if self._is_ours():
+            os.close(self._file)
         if self._statm >= 0:
             os.close(self._statm)

@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from .kinds import KINDS, kind
+from ..model import Attribution
+from ..model.recording import REMARKS
+from .fitted_table import FittedTable
+from .kinds import KINDS, kinds_by_name
 from .names import clean, labels
-from .numbers import bounded, count, percent, seconds, si
+from .numbers import amount, bounded, count, percent, row_range, seconds, si, together, unsure
+from .per_unit import line_per_unit, row_per_unit
 
 if TYPE_CHECKING:
-    from ..model import Attribution
+    from ..model import Answer
 
 _ROWS = 15  # of each device, unless asked for more
 _BAR = 12
 _NUMBERS = 82  # columns that bar and numbers take
-_WIDTH = 160  # when nobody says how wide the terminal is
+_WIDTH = 160  # where the terminal's width is unknown
 _ALIKE = 3  # problems of one kind
+_DEVICES = 6  # devices named in one line
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def show_attribution(found: Attribution, top: int | None = None, output: Path | None = None) -> None:
+def show_attribution(attribution: Answer, top: int | None = None, output: Path | None = None) -> None:
     """Print an attribution, or write it as plain text."""
-    if output is None:
+    if output is None or str(output) == "-":
         console = _console()
-        console.print(attribution_tables(found, top, console.width))
-        _console(stderr=True).print(problem_lines(found))
+        console.print(attribution_tables(attribution, top, console.width))
+        _console(stderr=True).print(problem_lines(attribution))
         return
     from ..errors import OutputError
 
     try:
         with output.open("w", encoding="utf-8") as file:
             console = Console(file=file, width=_WIDTH, no_color=True)
-            console.print(attribution_tables(found, top, _WIDTH), problem_lines(found), sep="\n")
+            console.print(attribution_tables(attribution, top, _WIDTH), problem_lines(attribution), sep="\n")
     except OSError as error:
         raise OutputError(f"{output}: cannot be written: {error.strerror or error}") from error
 
@@ -49,67 +53,120 @@ def _console(stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, width=_WIDTH)
 
 
-def attribution_tables(found: Attribution, top: int | None = None, width: int = _WIDTH) -> RenderableType:
+def attribution_tables(attribution: Answer, top: int | None = None, width: int = _WIDTH) -> RenderableType:
     """Books, then rows: one table per device when rows are by device, else one for all."""
-    unit = "j" if "self_j" in found.rows.columns else "value"
-    parts: list[RenderableType] = [attribution_head(found)]
-    if "device" not in found.rows.columns:
-        return Group(*parts, Text(), _rows(found, found.rows, unit, top, _whole(found, unit), _all(found), width))
-    for device in found.devices.to_dicts():
-        same = found.rows
+    unit = attribution.suffix
+    parts: list[RenderableType] = [attribution_head(attribution)]
+    if "device" not in attribution.rows.columns:
+        every = together(attribution.devices.to_dicts())
+        return Group(*parts, Text(), _rows(attribution, attribution.rows, unit, top, None, every, width))
+    for device in attribution.devices.to_dicts():
+        same = attribution.rows
         for key in ("run", "host", "device", "of"):
             same = same.filter(same[key] == device[key]) if key in device else same
         if len(same):
             run = f"{clean(device['run'])}  " if "run" in device else ""
             title = Text.assemble(
                 run, (clean(device["device"]), "bold"), " estimated" if device["estimated"] else "",
-                f"  {clean(device['host'])}  of {device['of']}",
+                f"  {clean(device['host'])}  of {device['of']}" if device["host"] else f"  of {device['of']}",
             )  # fmt: skip
-            parts += [Text(), title, _rows(found, same, unit, top, device[f"measured_{unit}"], device, width)]
+            parts += [Text(), title, _rows(attribution, same, unit, top, device[f"measured_{unit}"], device, width)]
     return Group(*parts)
 
 
-def attribution_head(found: Attribution) -> RenderableType:
-    """The books of each device, and the rules they follow."""
-    return Group(_books(found, "j" if "self_j" in found.rows.columns else "value"), _caption(found))
+def attribution_head(attribution: Answer) -> RenderableType:
+    """The books of each device, the rules they follow, and what the rows that were not selected received."""
+    lines: list[RenderableType] = [
+        _books(attribution, attribution.suffix),
+        *_not_counted(attribution),
+        _caption(attribution),
+    ]
+    lines += _per_unit(attribution)
+    if attribution.left_out:
+        selected = (("process", "processes"), ("host", "hosts"), ("location", "locations"))
+        what = next((words for name, words in selected if getattr(attribution.question, name)), "frames")
+        lines.append(Text(f"other {what} {si(attribution.left_out, attribution.unit)} (not selected)"))
+    return Group(*lines)
 
 
-def _whole(found: Attribution, unit: str) -> float:
-    """What shares are shares of when rows add up devices: everything that was attributed to anyone."""
-    return float(found.rows[f"self_{unit}"].sum())
+def _per_unit(attribution: Answer) -> list[Text]:
+    """What was measured per unit of work, of one run."""
+    words = line_per_unit(attribution) if isinstance(attribution, Attribution) else ""
+    return [Text(words)] if words else []
 
 
-def _caption(found: Attribution) -> Text:
-    words = f"method {found.method}, share {found.share}"
-    if found.share == "full":
+def wholes(attribution: Answer, unit: str) -> dict[str, float]:
+    """The whole that shares refer to, for each view: all that the counted devices measured."""
+    sums: dict[str, float] = defaultdict(float)
+    for device in _shown_books(attribution):
+        sums[device["of"]] += device[f"measured_{unit}"] or 0.0
+    return sums
+
+
+def _caption(attribution: Answer) -> Text:
+    if attribution.in_seconds:
+        return Text("seconds of each thread and stream", style="dim")
+    words = f"method {attribution.question.method}, share {attribution.question.share}"
+    if attribution.question.share == "full":
         words += " (every active user gets all of it: sums count double)"
+    if attribution.unit and "signal" not in attribution.by:
+        whole = ", ".join(si(whole, attribution.unit) for whole in wholes(attribution, attribution.suffix).values())
+        what = "estimated" if any(device["estimated"] for device in _shown_books(attribution)) else "measured"
+        words += f"; the column share is of {whole} {what}"
     return Text(words, style="dim")
 
 
-def _books(found: Attribution, unit: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    hosts = found.devices["host"].n_unique() > 1
-    named: list[str] = [name for name in ("run", "device", "host", "signal", "of") if name in found.devices.columns]
-    one = {"host": not hosts, "signal": not found.devices.select(set(named) - {"signal"}).is_duplicated().any()}
+def _books(attribution: Answer, unit: str) -> FittedTable:
+    table = FittedTable(drop=("users", "of", "signal", "coverage"))
+    hosts = attribution.devices["host"].n_unique() > 1
+    named: list[str] = [
+        name for name in ("run", "device", "host", "signal", "of") if name in attribution.devices.columns
+    ]
+    one = {"host": not hosts, "signal": not attribution.devices.select(set(named) - {"signal"}).is_duplicated().any()}
     named = [name for name in named if not one.get(name)]
     for name in named:
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     for name in ("measured", "", "attributed", "", "idle", "", "coverage", "users"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in found.devices.to_dicts():
+    for row in _shown_books(attribution):
         amounts = [row[f"{name}_{unit}"] for name in ("measured", "attributed", "idle")]
-        measured, attributed, idle = (si(amount, row["unit"]) for amount in amounts)
+        measured, attributed, idle = (amount(one, row["unit"]) for one in amounts)
         if row["estimated"] and row["gain_error"]:
             measured = bounded(amounts[0], *((1 + e) * amounts[0] for e in (-row["gain_error"], row["gain_error"])))
-        notes = " estimated" if row["estimated"] else "" if amounts[0] else " (did not move)"
+        notes = " estimated" if row["estimated"] else ""
+        names = (Text(clean(row[name]) + (notes if name == "device" else "")) for name in named)
         table.add_row(
-            *(Text(clean(row[name]) + (notes if name == "device" else "")) for name in named),
+            *names,
             *(measured, "=", attributed, "+", idle),
             bar(amounts[1], amounts[0], "kernel" if row["of"].startswith("kernels") else "user"),
             "–" if row["coverage"] is None else percent(row["coverage"], 1.0),
             count(row["users"]) if row["users"] else "nobody",
         )
     return table
+
+
+def _shown_books(attribution: Answer) -> list[dict[str, Any]]:
+    """The devices that count; all of them when rows are by signal or nothing counts."""
+    rows: list[dict[str, Any]] = attribution.devices.to_dicts()
+    counted = [row for row in rows if row["counted"]]
+    return rows if "signal" in attribution.by or not counted else counted
+
+
+def _not_counted(attribution: Answer) -> list[Text]:
+    """The devices that do not count, a line for each reason."""
+    hosts = attribution.devices["host"].n_unique() > 1
+    names: dict[str, list[str]] = {}
+    for row in attribution.devices.to_dicts():
+        if not row["counted"]:
+            measured = row[f"measured_{attribution.suffix}"]
+            size = f" {amount(measured, row['unit'])}" if measured else ""
+            host = f" on {clean(row['host'])}" if hosts and row["host"] else ""
+            names.setdefault(row["why"], []).append(f"{clean(row['device'])}{host}{size}")
+    lines = []
+    for why, devices in names.items():
+        more = f" and {len(devices) - _DEVICES} more" if len(devices) > _DEVICES else ""
+        lines.append(Text(f"not counted: {', '.join(devices[:_DEVICES])}{more} ({why})", style="dim"))
+    return lines
 
 
 def bar(part: float, whole: float, what: str) -> Text:
@@ -120,49 +177,61 @@ def bar(part: float, whole: float, what: str) -> Text:
     return Text(text.ljust(_BAR, "░"), style=KINDS[what][1])
 
 
-def _all(found: Attribution) -> dict[str, Any]:
-    """What rows that add up devices are of: an estimate, with the largest error of any, if all of them are."""
-    errors = found.devices["gain_error"].fill_null(0.0)
-    return {"estimated": bool(found.devices["estimated"].all()), "gain_error": errors.max()}
-
-
 def _rows(
-    found: Attribution, rows: Any, unit: str, top: int | None, whole: float, device: Mapping[str, Any], width: int
-) -> Table:
-    keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if _worth_showing(found, name)]
+    attribution: Answer,
+    rows: Any,
+    unit: str,
+    top: int | None,
+    used: float | None,
+    device: Mapping[str, Any],
+    width: int,
+) -> FittedTable:
+    """Rows as a table; bars are of ``used``, what the device measured, or else, as shares are, of all devices."""
+    keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if _worth_showing(attribution, name)]
     shown = rows.head(top or _ROWS).to_dicts()
-    room = max(12, (width - _NUMBERS) // max(1, len(keys)))  # long names share what the numbers leave
+    room = max(24, (width - _NUMBERS) // max(1, len(keys)))  # long names share what the numbers leave
     names = {key: labels((_name(row[key]) for row in shown), room) for key in keys}
-    kinds = _kinds(found)
-    wholes = _by_signal(found, unit) if "signal" in keys else {}
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    kinds = _kinds(attribution)
+    by_signal = _by_signal(attribution, unit) if "signal" in keys else {}
+    all_used = wholes(attribution, unit)
+    table = FittedTable(drop=("mean", "min", "max", "calls", "power", "rate", "time", "total"))
     for key in keys:
         table.add_column(key, no_wrap=True)
     table.add_column("")
-    for name in ("self", "share", "total", "time", "power" if unit == "j" else "rate", "calls"):
+    rates = () if attribution.in_seconds else ("time", "power" if unit == "j" else "rate")
+    for name in ("self", "share", "total", *rates, "calls"):
         table.add_column(name, justify="right", no_wrap=True)
     extra = [name for name in ("mean", "min", "max") if name in rows.columns]
     grams = ["co2e_g"] if "co2e_g" in rows.columns else []
-    for name in (*extra, *("CO2e" for _ in grams)):
-        table.add_column(name, justify="right")
-    timed = found.recording.metadata.get("timeline") != "samples"  # which were laid end to end, a made-up time each
+    heads, each = _per_columns(attribution, rows, unit, device)
+    for name in (*extra, *("CO2e" for _ in grams), *heads):
+        table.add_column(name, justify="right", no_wrap=True)
+    timed = all(
+        one.metadata.get("timeline") != "samples" for one in attribution.recordings
+    )  # which were laid end to end, a made-up time each
     for row in shown:
         symbol = "J" if unit == "j" else row["unit"]
         rate = row["power_w"] if unit == "j" else row["self_rate"]
+        whole = by_signal.get(row.get("signal"), all_used.get(row["of"], 0.0))
+        cells = (
+            seconds(row["self_ns"] / 1e9) if row["self_ns"] and timed else "–",
+            si(rate if timed else None, "W" if unit == "j" else _rate_unit(symbol)),
+        )
         table.add_row(
             *(Text(names[key][_name(row[key])]) for key in keys),
             bar(
                 row[f"self_{unit}"],
-                wholes.get(row.get("signal"), whole),
-                kinds.get(row.get("frame") or _last(row.get("path")), "user"),
+                whole if used is None or by_signal else used,
+                kinds[row["of"]].get(row.get("frame") or _last(row.get("path")), "user"),
             ),
-            *_own(row, unit, symbol, wholes.get(row.get("signal"), whole), device),
-            si(row[f"total_{unit}"], symbol),
-            seconds(row["self_ns"] / 1e9) if row["self_ns"] and timed else "–",
-            si(rate if timed else None, "W" if unit == "j" else _rate_unit(symbol)),
-            count(row["calls"]) if "calls" in row else "1",
-            *(si(row[name]) for name in extra),
+            *_own(row, unit, symbol, whole, device),
+            amount(row[f"total_{unit}"], symbol),
+            *cells[: len(rates)],
+            _calls(row),
+            *(si(row[name], "W" if unit == "j" else _rate_unit(symbol)) for name in extra),
             *(si(row[name], "g") for name in grams),
+            *each(row, symbol),
+            style="dim" if unsure(row[f"self_{unit}"], *row_range(row, device, unit)) else "",
         )
     if len(rows) > len(shown) and "signal" in keys:  # signals of different units have no sum
         table.add_row(Text(f"… and {len(rows) - len(shown):,} more", style="dim"))
@@ -171,14 +240,33 @@ def _rows(
         symbol = "J" if unit == "j" else shown[0]["unit"]
         more = Text(f"… and {len(rows) - len(shown):,} more", style="dim")
         blank: list[Text] = [Text()] * (len(keys) - 1)
-        table.add_row(*([more, *blank] if keys else []), "", si(rest, symbol), percent(rest, whole))
+        whole = sum(all_used[of] for of in rows["of"].unique())
+        table.add_row(*([more, *blank] if keys else []), "", amount(rest, symbol), percent(rest, whole))
     return table
 
 
-def _by_signal(found: Attribution, unit: str) -> dict[str, float]:
+def _per_columns(
+    attribution: Answer, rows: Any, unit: str, device: Mapping[str, Any]
+) -> tuple[list[str], Callable[[Mapping[str, Any], str], list[str]]]:
+    """Heads and cells of ``--per``: what was counted in a row and its total per unit of it; where nothing was counted
+    inside any row, what each contributed to a unit of the run."""
+    if attribution.question.per is None:
+        return [], lambda row, symbol: []
+    per = clean(attribution.question.per)
+    if not (rows["count"] > 0).any():
+        return [f"self per {per} of the run"], lambda row, symbol: [si(row[f"run_{unit}_per_unit"], symbol)]
+
+    def cells(row: Mapping[str, Any], symbol: str) -> list[str]:
+        energy = row_per_unit(row, device, unit, symbol)
+        return [count(row["count"]) if row["count"] else "–", energy, si(row["s_per_unit"], "s")]
+
+    return [per, f"total per {per}", f"time per {per}"], cells
+
+
+def _by_signal(attribution: Answer, unit: str) -> dict[str, float]:
     """What shares are shares of when rows are by signal: signals may have different units."""
     sums: dict[str, float] = defaultdict(float)
-    for signal, measured in zip(found.devices["signal"], found.devices[f"measured_{unit}"], strict=True):
+    for signal, measured in zip(attribution.devices["signal"], attribution.devices[f"measured_{unit}"], strict=True):
         sums[signal] += measured
     return sums
 
@@ -188,9 +276,16 @@ def _rate_unit(symbol: str) -> str:
     return symbol.removesuffix("·s") if symbol.endswith("·s") else {"J": "W"}.get(symbol, f"{symbol}/s")
 
 
-def _worth_showing(found: Attribution, key: str) -> bool:
-    """What the heading of a device says, or what nobody asked for, is not repeated in every row."""
-    return key in found.by and key not in ("device", "host", "of")
+def _worth_showing(attribution: Answer, key: str) -> bool:
+    """What was asked for, unless the heading of a device says it."""
+    return key in attribution.by and ("device" not in attribution.by or key not in ("device", "host", "of"))
+
+
+def _calls(row: Mapping[str, Any]) -> str:
+    """All calls; those of a recursive function as pstats prints them, "15/1": one of them came from outside of it."""
+    primitive = row.get("primitive_calls")
+    calls = count(row["calls"]) if "calls" in row else "1"
+    return calls if primitive in (None, row.get("calls")) else f"{calls}/{count(primitive)}"
 
 
 def _name(value: Any) -> str:
@@ -206,35 +301,27 @@ def _own(row: Mapping[str, Any], unit: str, symbol: str, whole: float, device: M
     value = row[f"self_{unit}"]
     if not row["self_ns"] and not value:
         return "–", "–"
-    return bounded(value, *self_bounds(row, device, unit), symbol), percent(value, whole)
+    return bounded(value, *row_range(row, device, unit), symbol), percent(value, whole)
 
 
-def self_bounds(
-    row: Mapping[str, Any], device: Mapping[str, Any], unit: str = "j"
-) -> tuple[float | None, float | None]:
-    """The bounds of a row; of an estimate, which has none, what its model says of its error."""
-    low, high = row.get(f"self_low_{unit}"), row.get(f"self_high_{unit}")
-    error = device["gain_error"] if device["estimated"] else None
-    if low is not None or high is not None or not error:
-        return low, high
-    value = row[f"self_{unit}"]
-    return value * (1 - error), value * (1 + error)
+def _kinds(attribution: Answer) -> dict[str, dict[str, str]]:
+    """Kinds of work by frame name, for each view of the rows."""
+    tables = [recording.frames for recording in attribution.recordings]
+    return {
+        of: {name: what for table in tables for name, what in kinds_by_name(table, of).items()}
+        for of in attribution.rows["of"].unique()
+    }
 
 
-def _kinds(found: Attribution) -> dict[str, str]:
-    frames = found.recording.frames
-    rows = zip(frames.paradigm, frames.role, frames.name, strict=True)
-    return {name: kind(paradigm, role, name) for paradigm, role, name in rows}
-
-
-def problem_lines(found: Attribution) -> Group:
-    """What is wrong, a few lines of each kind (JSON has all)."""
+def problem_lines(attribution: Answer) -> Group:
+    """Remarks, then what is wrong, marked "!"; a few lines of each kind (JSON has all)."""
     by_kind: dict[str, list[str]] = {}
-    for problem in found.problems:
+    for problem in attribution.problems:
         by_kind.setdefault(problem.kind, []).append(clean(problem.message))
     lines = []
-    for what, messages in by_kind.items():
-        lines += [Text(f"! {message}", style="yellow") for message in messages[:_ALIKE]]
+    for what, messages in sorted(by_kind.items(), key=lambda item: item[0] not in REMARKS):
+        mark, style = ("", "dim") if what in REMARKS else ("! ", "yellow")
+        lines += [Text(f"{mark}{message}", style=style) for message in messages[:_ALIKE]]
         if len(messages) > _ALIKE:
-            lines.append(Text(f"! … and {len(messages) - _ALIKE} more of the kind {what!r}", style="yellow"))
+            lines.append(Text(f"{mark}… and {len(messages) - _ALIKE} more of the kind {what!r}", style=style))
     return Group(*lines)

@@ -9,15 +9,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .numbers import seconds, si
+from .fitted_table import FittedTable
+from .names import clean
+from .numbers import bounded, count, seconds, si
 
 if TYPE_CHECKING:
-    from ..carbon import Emissions, Zone
+    from ..carbon import Emissions, Sci, StartPlan, Zone
 
 
-def zone_table(zones: Iterable[Zone]) -> Table:
+def zone_table(zones: Iterable[Zone]) -> FittedTable:
     """Zones with their figure, its year, basis, source and licence."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable(drop=("licence", "source", "basis", "year"))
     for name in ("zone", "name"):
         table.add_column(name, overflow="fold")
     table.add_column("g/kWh", justify="right")
@@ -30,15 +32,39 @@ def zone_table(zones: Iterable[Zone]) -> Table:
     return table
 
 
-def emissions_table(result: Emissions) -> RenderableType:
-    """One run's grams: the figure, where it comes from, and what is wrong with it."""
+def emissions_table(
+    result: Emissions, per_unit: Sci | None = None, market: Emissions | None = None, factors: bool = False
+) -> RenderableType:
+    """One run's grams: the figure, where it comes from, and what is wrong with it; per unit of work, by contract."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, words in _lines(result):
         table.add_row(name, Text(words))
-    notes = [Text(f"! {problem}", style="yellow") for problem in result.problems]
+    if market is not None:
+        by_contract = f"{si(market.co2e_g, 'g')} at {market.g_per_kwh:.4g} g/kWh"
+        table.add_row("market-based", Text(f"{by_contract}, by contract; the CO2e above is location-based"))
+    for name, words in () if per_unit is None else _per_unit(per_unit, market, factors):
+        table.add_row(name, Text(words))
+    problems = per_unit.problems if per_unit is not None and factors else result.problems
+    notes = [Text(f"! {problem}", style="yellow") for problem in dict.fromkeys(problems)]
     return Group(table, *notes)
+
+
+def _per_unit(sci: Sci, market: Emissions | None, factors: bool) -> Iterable[tuple[str, str]]:
+    """The SCI with its factors, or only the grams per unit."""
+    per = clean(sci.per)
+    if not factors:
+        yield f"per {per}", f"{si(sci.operational_g / sci.count.value, 'g')} ({count(sci.count.value)} counted)"
+    else:
+        yield "SCI", f"{bounded(sci.sci, sci.low, sci.high, 'g')} CO2e per {per} = (E x I + M) / R"
+        named = {"E": sci.energy_kwh, "I": sci.g_per_kwh, "M": sci.embodied_g, "R": sci.count}
+        for name, one in named.items():
+            span = "" if one.low is None or one.high is None else f" ({one.low:.4g} … {one.high:.4g})"
+            yield f"  {name}", f"{one.value:.6g}{span} {clean(one.unit)}; {clean(one.source)}"
+    if market is not None:
+        each = market.co2e_g / sci.count.value
+        yield f"market-based per {per}", f"{si(each, 'g')} CO2e of the energy" + (", no SCI" if factors else "")
 
 
 def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
@@ -64,3 +90,21 @@ def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
     if len(result.slices) > 1:
         low, high = (f(part.g_per_kwh for part in result.slices) for f in (min, max))
         yield "slices", f"{len(result.slices)}, {low:g} … {high:g} g/kWh"
+
+
+def plan_lines(plan: StartPlan, energy_j: float | None = None, now_ns: int | None = None) -> list[str]:
+    """The best start in words."""
+    import time
+
+    now_s = (time.time_ns() if now_ns is None else now_ns) / 1e9
+    start_s = plan.start_ns / 1e9
+    there = f"{plan.g_per_kwh:.4g} g/kWh"
+    if start_s - now_s < 60:
+        lines = [f"start now: {there} is the least within the time asked for"]
+    else:
+        at = time.strftime("%a %Y-%m-%d %H:%M %Z", time.localtime(start_s))
+        lines = [f"start at {at}, in {seconds(start_s - now_s)}: {there}"]
+        lines.append(f"{100 * plan.saved:.0f} % less than now ({plan.now_g_per_kwh:.4g} g/kWh)")
+    if energy_j is not None:
+        lines.append(f"{si(energy_j, 'J')} as last time are then {si(plan.grams(energy_j), 'g')} CO2e")
+    return lines

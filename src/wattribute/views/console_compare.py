@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from ..attribution.compare import Comparison
-from ..attribution.verdict import percent
+from ..comparison.groups import Comparison
+from ..comparison.verdict import percent
+from .fitted_table import FittedTable
 from .names import clean, labels
-from .numbers import si
+from .numbers import amount, si
 
 _PROBLEMS = 12
 _TESTS = {
@@ -25,30 +25,33 @@ def comparison_table(comparison: Comparison, top: int | None = 20) -> Renderable
     """Largest differences first; unsettled ones are dim."""
     rows = comparison.rows.to_dicts()
     shown = rows[:top]
-    table = Table(box=None, pad_edge=False)
+    table = FittedTable(drop=("p", "by power", "by time"))
     for key in comparison.by:
-        table.add_column(key, overflow="fold", max_width=50)
-    for name in ("A", "B", "change", "by time", "by power", "p"):
+        table.add_column(key, no_wrap=True)
+    parts_of_it = ("by time", "by power") if comparison.unit == "J" else ()
+    for name in ("A", "B", "change", *parts_of_it, "p"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
     short = {key: labels([str(row[key]) for row in shown], 50) for key in comparison.by}
     for row in shown:
         style = "" if row["changed"] else "dim"
         names = [Text(short[key][str(row[key])], style=style) for key in comparison.by]
-        table.add_row(*names, *(Text(text, style=style) for text in _cells(row)))
-    parts: list[RenderableType] = [Text(clean(comparison.verdict), style="bold"), Text(_how(comparison)), Text(), table]
+        table.add_row(*names, *(Text(text, style=style) for text in _cells(row, comparison.unit)))
+    first = [one for one in comparison.problems if one.kind == "metrics"]  # what is compared comes before the verdict
+    others = [one for one in comparison.problems if one.kind != "metrics"]
+    parts: list[RenderableType] = [Text(f"! {clean(one.message)}", style="yellow") for one in first]
+    parts += [Text(clean(comparison.verdict), style="bold"), Text(_how(comparison)), Text(), table]
     if len(rows) > len(shown):
         parts.append(Text(f"… and {len(rows) - len(shown)} more (--top 0 shows all)", style="dim"))
-    parts += [Text(f"! {clean(problem.message)}", style="yellow") for problem in comparison.problems[:_PROBLEMS]]
-    if len(comparison.problems) > _PROBLEMS:
-        parts.append(
-            Text(f"! … and {len(comparison.problems) - _PROBLEMS} more (--format json lists them)", style="yellow")
-        )
+    parts += [Text(f"! {clean(problem.message)}", style="yellow") for problem in others[:_PROBLEMS]]
+    if len(others) > _PROBLEMS:
+        parts.append(Text(f"! … and {len(others) - _PROBLEMS} more (--format json lists them)", style="yellow"))
     return Group(*parts)
 
 
 def _how(comparison: Comparison) -> str:
     sides = f"A: {_runs(len(comparison.runs_a))}, B: {_runs(len(comparison.runs_b))}"
+    sides += f", all figures per {clean(comparison.per)}" if comparison.per else ""
     if comparison.test == "bounds":
         return f"{sides}; judged by {_TESTS['bounds']}"
     return f"{sides}; {comparison.confidence:.0%} intervals by {_TESTS[comparison.test]}; p after Holm over all keys"
@@ -58,16 +61,17 @@ def _runs(number: int) -> str:
     return f"{number} run" if number == 1 else f"{number} runs"
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _cells(row: dict[str, Any], unit: str) -> list[str]:
     low, high = row["change_low"], row["change_high"]
     half = "" if low is None or high is None else f" ± {50 * (high - low):.1f} %"
     p = row["p_adjusted"]
+    a, b = ("energy_a_j", "energy_b_j") if unit == "J" else ("time_a_s", "time_b_s")
+    parts = [_signed(row[name]) for name in ("time_part_j", "power_part_j")] if unit == "J" else []
     return [
-        si(row["energy_a_j"], "J"),
-        si(row["energy_b_j"], "J"),
+        amount(row[a], unit),
+        amount(row[b], unit),
         f"{percent(row['change'])}{half}",
-        _signed(row["time_part_j"]),
-        _signed(row["power_part_j"]),
+        *parts,
         "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
         row["verdict"],
     ]

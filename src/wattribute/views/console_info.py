@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,11 +11,14 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..model.recording import REMARKS
+from .fitted_table import FittedTable
 from .names import clean
 from .numbers import count, seconds, si
 
 _WIDTH = 160
 _ROWS = 40  # of each table; JSON has them all
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 
 def show_info(about: dict[str, Any]) -> None:
@@ -29,19 +33,19 @@ def info_tables(about: dict[str, Any]) -> RenderableType:
     parts: list[RenderableType] = [_head(about), Text()]
     parts += _titled("What ran where", _places(about))
     parts += _titled("Signals", _signals(about["signals"]))
+    parts += _titled("Sensors", _sensors(about["signals"]))
     parts += _titled("Who uses which device", _topology(about["topology"]))
     parts += _titled("Events", _events(about["events_by_kind"]))
     parts += _titled("Score-P metrics", _plugins(about.get("plugins", ())))
-    parts += _checks(about["checks"])
-    parts += [_text(f"! {one['message']}", "yellow") for one in about["problems"][:_ROWS]]
-    if len(about["problems"]) > _ROWS:
-        parts.append(
-            Text(f"! … and {len(about['problems']) - _ROWS} more problems (--format json lists them)", "yellow")
-        )
+    parts += _remarks((one["message"] for one in about["checks"] if not one["warns"]), "", "dim")
+    parts += _remarks((one["message"] for one in about["checks"] if one["warns"]), "! ", "yellow")
+    remarks = [one["message"] for one in about["problems"] if one["kind"] in REMARKS]
+    parts += _remarks(remarks, "", "dim")
+    parts += _remarks((one["message"] for one in about["problems"] if one["kind"] not in REMARKS), "! ", "yellow")
     return Group(*parts)
 
 
-def _topology(links: Sequence[dict[str, Any]]) -> Table | None:
+def _topology(links: Sequence[dict[str, Any]]) -> FittedTable | None:
     def who(link: dict[str, Any]) -> str:
         number = len(link["locations"])
         return f"{number} {'stream' if link['kinds'] == ['gpu'] else 'thread'}{'' if number == 1 else 's'}"
@@ -50,10 +54,20 @@ def _topology(links: Sequence[dict[str, Any]]) -> Table | None:
     return _table(("device", "host", "users", "because"), rows)
 
 
-def _checks(checks: Sequence[dict[str, Any]]) -> list[RenderableType]:
-    """Sensors to be wary of first; what is merely worth knowing is dim."""
-    ordered = sorted(checks, key=lambda check: not check["warns"])
-    return [_text(f"! {one['message']}", "yellow" if one["warns"] else "dim") for one in ordered[:_ROWS]]
+def _remarks(messages: Iterable[str], mark: str, style: str) -> list[RenderableType]:
+    """A line for each remark; those that differ in names and numbers only are one line with their count."""
+    alike: dict[str, list[str]] = {}
+    for message in messages:
+        alike.setdefault(_NUMBER.sub("0", message.partition(": ")[2] or message), []).append(message)
+    lines = []
+    for same in list(alike.values())[:_ROWS]:
+        words = "times" if len({*same}) == 1 else "of this kind"
+        more = "" if len(same) == 1 else f" ({len(same)} {words})"
+        lines.append(_text(f"{mark}{same[0]}{more}", style))
+    if len(alike) > _ROWS:
+        hidden = sum(map(len, list(alike.values())[_ROWS:]))
+        lines.append(_text(f"{mark}… and {hidden:,} more remarks (--format json lists them)", style))
+    return list(lines)
 
 
 def _head(about: dict[str, Any]) -> Table:
@@ -62,14 +76,14 @@ def _head(about: dict[str, Any]) -> Table:
     table.add_column(overflow="fold")
     kinds = Counter(place["kind"] for place in about["locations"])
     otf2 = about.get("otf2")
-    made = f"OTF2 {otf2['version']} by {otf2['creator'] or 'an unknown tool'}" if otf2 else about["format"] or "–"
+    written_as = f"OTF2 {otf2['version']} by {otf2['creator'] or 'an unknown tool'}" if otf2 else about["format"] or "–"
     contexts = sum(process["kind"] == "accelerator" for process in about["processes"])
     processes = f"{len(about['processes']) - contexts}" + (f", and {contexts} accelerator contexts" if contexts else "")
     paradigms = Counter(about["frames_by_paradigm"]).most_common(8)
     missing = sum(one["events"] for one in about["missing"])
     lines = {
         "recording": about["name"],
-        "format": made,
+        "format": written_as,
         "time": seconds(about["seconds"]),
         "hosts": f"{len(about['hosts'])}: {', '.join(about['hosts'][:8])}{' …' if len(about['hosts']) > 8 else ''}",
         "processes": processes,
@@ -90,9 +104,13 @@ def _head(about: dict[str, Any]) -> Table:
 def _settings(settings: dict[str, str], chosen: Sequence[str]) -> str:
     """How the run was configured: the settings that the user made, as far as the manifest tells."""
     words = f"{len(settings)} settings in scorep.cfg"
-    made = [f"{name.removeprefix('SCOREP_')}={settings.get(name, '')}" for name in chosen if "METRIC" not in name]
+    assignments = [
+        f"{name.removeprefix('SCOREP_')}={settings.get(name, '')}" for name in chosen if "METRIC" not in name
+    ]
     return words + (
-        f", {len(chosen)} set by hand: {', '.join(made[:5])}{' …' if len(made) > 5 else ''}" if made else ""
+        f", {len(chosen)} set by hand: {', '.join(assignments[:5])}{' …' if len(assignments) > 5 else ''}"
+        if assignments
+        else ""
     )
 
 
@@ -101,16 +119,18 @@ def _text(words: str, style: str = "") -> Text:
     return Text(clean(words) if words else "", style)
 
 
-def _titled(title: str, table: Table | None) -> list[RenderableType]:
+def _titled(title: str, table: FittedTable | None) -> list[RenderableType]:
     return [] if table is None else [Text(title, style="bold underline"), table, Text()]
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table | None:
+def _table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = (), drop: Sequence[str] = ()
+) -> FittedTable | None:
     """A plain table of the first rows; None when there are none."""
     rows = list(rows)
     if not rows:
         return None
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable(drop=drop)
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows[:_ROWS]:
@@ -120,7 +140,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequenc
     return table
 
 
-def _places(about: dict[str, Any]) -> Table | None:
+def _places(about: dict[str, Any]) -> FittedTable | None:
     columns = ("host", "process", "threads", "streams", "metrics", "created by")
     rows = []
     for process in about["processes"]:
@@ -130,7 +150,7 @@ def _places(about: dict[str, Any]) -> Table | None:
     return _table(columns, rows, right=("threads", "streams", "metrics"))
 
 
-def _signals(signals: Sequence[dict[str, Any]]) -> Table | None:
+def _signals(signals: Sequence[dict[str, Any]]) -> FittedTable | None:
     columns = ("signal", "kind", "unit", "device", "host", "readings", "interval", "")
     rows = [
         (
@@ -145,15 +165,27 @@ def _signals(signals: Sequence[dict[str, Any]]) -> Table | None:
         )
         for one in signals
     ]
-    return _table(columns, rows, right=("readings", "interval"))
+    return _table(columns, rows, right=("readings", "interval"), drop=("", "host", "device"))
 
 
-def _events(by_kind: dict[str, int]) -> Table | None:
+def _sensors(signals: Sequence[dict[str, Any]]) -> FittedTable | None:
+    """Which line of the sensor table speaks for which signals."""
+    named: dict[str, list[str]] = {}
+    for one in signals:
+        if one.get("sensor"):
+            named.setdefault(one["sensor"], []).append(one["name"])
+    rows = [
+        (", ".join(names[:2]) + (f" … {len(names)}" if len(names) > 2 else ""), line) for line, names in named.items()
+    ]
+    return _table(("signals", "measure as"), rows) if rows else None
+
+
+def _events(by_kind: dict[str, int]) -> FittedTable | None:
     ordered = sorted(by_kind.items(), key=lambda item: (-item[1], item[0]))
     return _table(("kind", "events"), [(kind, f"{number:,}") for kind, number in ordered], right=("events",))
 
 
-def _plugins(plugins: Sequence[dict[str, Any]]) -> Table | None:
+def _plugins(plugins: Sequence[dict[str, Any]]) -> FittedTable | None:
     def names(metrics: Sequence[str]) -> str:
         return ", ".join(metrics[:4]) + (f" … {len(metrics)} in all" if len(metrics) > 4 else "")
 

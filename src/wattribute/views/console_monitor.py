@@ -1,6 +1,6 @@
 """The screen of ``monitor``: what every device draws now, how it went, and what that adds up to.
 
-``Screen`` shows statuses (``outputs.live``) on a terminal's second screen and gives the terminal back whatever happens;
+``Screen`` shows statuses (``model.status``) on a terminal's second screen and gives the terminal back on every exit;
 ``monitor_screen`` is the picture itself. ``line`` is a status as one line of text, for where there is no terminal.
 """
 
@@ -23,8 +23,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .names import clean
-from .numbers import seconds, si
+from ..model.status import DeviceStatus, Status
+from .names import clean, shorten
+from .numbers import count, seconds, si
 
 KEPT = 600  # statuses that a curve remembers
 WIDE = 76  # columns from which devices are rows of a table
@@ -37,71 +38,95 @@ _CURVE_ROWS = 6
 History = Mapping[str, Sequence[float]]
 
 
-def line(status: Mapping[str, Any]) -> str:
+class PowerHistory(dict[str, "deque[float]"]):
+    """The power of every device and, under "", of all, as far back as a curve reaches."""
+
+    def add(self, status: Status) -> None:
+        for name, power_w in (("", status.power_w), *((row.device, row.power_w) for row in status.devices)):
+            if power_w is not None:
+                self.setdefault(name, deque(maxlen=KEPT)).append(power_w)
+
+
+def line(status: Status) -> str:
     """A status as one line."""
-    at = time.strftime("%H:%M:%S", time.localtime(status["epoch_ns"] / 1e9))
-    parts = [f"{at}  {_sums(status)}"]
-    parts += [f"{clean(row['device'])} {' '.join(_said(row))}" for row in status["live"]]
+    at = time.strftime("%H:%M:%S", time.localtime(status.epoch_ns / 1e9))
+    parts = [f"{at}  {sums(status)}"]
+    parts += [f"{clean(row.device)} {' '.join(_said(row))}" for row in status.devices]
     return " | ".join(parts)
 
 
-def last_words(status: Mapping[str, Any]) -> str:
+def last_words(status: Status) -> str:
     """What monitoring came to, in one line."""
-    if status["energy_j"] is None or not status["elapsed_s"]:
+    if status.energy_j is None or not status.elapsed_s:
         return "no sensor gave a reading"
-    mean = si(status["energy_j"] / status["elapsed_s"], "W")
-    energy = f"{si(status['energy_j'], 'J')} {_how(status)} in {seconds(status['elapsed_s'])}"
+    mean = si(status.energy_j / status.elapsed_s, "W")
+    energy = f"{si(status.energy_j, 'J')} {_how(status)} in {seconds(status.elapsed_s)}"
     return f"{energy}, mean {mean}; {_carbon(status)}"
 
 
-def _how(row: Mapping[str, Any]) -> str:
-    return "estimated" if row["estimated"] else "measured"
+def _how(row: Status | DeviceStatus) -> str:
+    return "estimated" if row.estimated else "measured"
 
 
-def _sums(status: Mapping[str, Any]) -> str:
-    if status["power_w"] is None and status["energy_j"] is None:
+def sums(status: Status) -> str:
+    """Power, energy and grams of all devices that count."""
+    if status.power_w is None and status.energy_j is None:
         return "waiting for the sensors"
-    return f"{si(status['power_w'], 'W')}, {si(status['energy_j'], 'J')} {_how(status)}, {_carbon(status)}"
+    text = f"{si(status.power_w, 'W')}, {si(status.energy_j, 'J')} {_how(status)}, {_carbon(status)}"
+    return f"{text}, {per_unit(status)}" if status.per else text
 
 
-def _carbon(status: Mapping[str, Any]) -> str:
-    carbon = status["carbon"]
-    mark = " est." if status["estimated"] else ""
-    assumed = ", assumed" if carbon["assumed"] else ", fallback" if carbon["fallback"] else ""
-    grams = si(carbon["co2e_g"] or None, "g")
-    return f"CO2e {grams}{mark} at {carbon['g_per_kwh']:.4g} g/kWh ({clean(carbon['name'])}{assumed})"
+def per_unit(status: Status) -> str:
+    """Energy per unit of work: of the last ones, and since the start."""
+    unit = clean(status.per)
+    if not status.count:
+        return f"no {unit} counted yet"
+    mark = " est." if status.estimated else ""
+    recent, whole = si(status.recent_j_per_unit, "J"), si(status.j_per_unit, "J")
+    return f"per {unit}: {recent} now, {whole}{mark} since the start ({count(status.count)} counted)"
 
 
-def _said(row: Mapping[str, Any]) -> list[str]:
+def _carbon(status: Status) -> str:
+    carbon = status.carbon
+    mark = " est." if status.estimated else ""
+    assumed = ", assumed" if carbon.assumed else ", fallback" if carbon.fallback else ""
+    grams = si(carbon.co2e_g or None, "g")
+    return f"CO2e {grams}{mark} at {carbon.g_per_kwh:.4g} g/kWh ({clean(carbon.name)}{assumed})"
+
+
+def _said(row: DeviceStatus) -> list[str]:
     """Everything a device says, as words."""
-    if row["note"]:
-        return [row["note"]]
-    words = [si(row["power_w"], "W"), si(row["energy_j"], "J"), _how(row)]
-    return words + [value for value in (_use(row), _temperature(row), _memory(row)) if value]
+    if row.note:
+        return [row.note]
+    words = [si(row.power_w, "W"), si(row.energy_j, "J"), _how(row)]
+    return words + [value for value in (_use(row), _temperature(row), _device_memory(row)) if value]
 
 
-def _use(row: Mapping[str, Any]) -> str:
-    use = row.get("utilisation_percent")
+def _use(row: DeviceStatus) -> str:
+    use = row.gauges.get("utilisation_percent")
     return "" if use is None else f"{use:.0f} %"
 
 
-def _temperature(row: Mapping[str, Any]) -> str:
-    degrees = row.get("temperature_c")
+def _temperature(row: DeviceStatus) -> str:
+    degrees = row.gauges.get("temperature_c")
     return "" if degrees is None else f"{degrees:.0f} °C"
 
 
-def _memory(row: Mapping[str, Any]) -> str:
-    used, total = row.get("memory_bytes"), row.get("memory_total_bytes")
+def _memory(used: float | None, total: float | None) -> str:
     if used is None or not total:
         return si(used, "B") if used is not None else ""
-    said, whole = si(used, "B"), si(total, "B")
-    return f"{said.split()[0] if said.split()[1:] == whole.split()[1:] else said} of {whole}"  # the unit once
+    text, whole = si(used, "B"), si(total, "B")
+    return f"{text.split()[0] if text.split()[1:] == whole.split()[1:] else text} of {whole}"  # the unit once
+
+
+def _device_memory(row: DeviceStatus) -> str:
+    return _memory(row.gauges.get("memory_bytes"), row.memory_total_bytes)
 
 
 # ---------------------------------------------------------------------------------------------------------- the screen
 
 
-def monitor_screen(status: Mapping[str, Any], history: History, console: Console, foot: str = "") -> RenderableType:
+def monitor_screen(status: Status, history: History, console: Console, foot: str = "") -> RenderableType:
     """The screen for a console of any size; ``history`` has the power of every device and, under "", of all."""
     width, height = console.size
     blocks = _PLAIN_BLOCKS if console.options.ascii_only else _BLOCKS
@@ -109,53 +134,69 @@ def monitor_screen(status: Mapping[str, Any], history: History, console: Console
     parts: list[RenderableType] = [*_head(status, width)]
     notes = [Text(f"! {note}", style="yellow", no_wrap=True, overflow="ellipsis") for note in _notes(status)]
     room = height - len(parts) - len(notes) - 1  # one line for the keys
-    body = _rows(status, history, width, blocks) if width >= WIDE else _stack(status, history, width, blocks)
+    body = device_lines(status, history, width, blocks) if width >= WIDE else _stack(status, history, width, blocks)
     if len(body) > room and width < WIDE:
         body = [row for at, row in enumerate(body) if at % 3 != 2]  # without the curves
-    if room >= len(body) + _CURVE_ROWS + 2 and status["power_w"] is not None:
-        parts += _curve(history[""], width, blocks, colour)
+    if room >= len(body) + _CURVE_ROWS + 2 and status.power_w is not None:
+        parts += _curve(history.get("", ()), width, blocks, colour)
         room -= _CURVE_ROWS + 2
     parts += _fitting(body, room)
+    parts += process_lines(status, width)[: max(0, room - len(body))]
     keys = Text(" · ".join(filter(None, ("q quits", foot))), style="dim", no_wrap=True, overflow="ellipsis")
     return Group(*parts, *notes, keys)
 
 
-def _chief(status: Mapping[str, Any]) -> str:
+def process_lines(status: Status, width: int) -> list[Text]:
+    """The processes that use most, and what no process used; nothing where it is not known."""
+    if not status.processes:
+        return []
+    static = f"   static {si(status.static_w, 'W')}" if status.static_w is not None else ""
+    head = f"{'processes':<24}{'cpu':>8}{'power':>10}{static}"
+    lines = [Text(), Text(head[:width], style="bold", no_wrap=True)]
+    for one in status.processes:
+        name = clean(one.name if one.count == 1 else f"{one.name} x {one.count}")
+        watts = si(one.power_w, "W") + (" est." if status.estimated and one.power_w is not None else "")
+        text = f"{shorten(name, 23):<24}{one.cpu_percent:>6.0f} %{watts:>10}"
+        lines.append(Text(text[:width], no_wrap=True))
+    return lines
+
+
+def _chief(status: Status) -> str:
     """The kind of device that draws most."""
-    rows = [row for row in status["live"] if row["power_w"] is not None]
-    return max(rows, key=lambda row: row["power_w"])["kind"] if rows else ""
+    rows = [row for row in status.devices if row.power_w is not None]
+    return max(rows, key=lambda row: row.power_w or 0.0).kind if rows else ""
 
 
-def _head(status: Mapping[str, Any], width: int) -> list[Text]:
-    where = f"{clean(status['host'])} · {seconds(status['elapsed_s'])}"
+def _head(status: Status, width: int) -> list[Text]:
+    where = f"{clean(status.host)} · {seconds(status.elapsed_s)}"
     machine = []
-    if status["cpu_percent"] is not None:
-        machine.append(f"CPU {status['cpu_percent']:.0f} % of {status['cpus']} cores")
-    if status["memory_bytes"] is not None:
-        machine.append(f"memory {_memory(status)}")
+    if status.cpu_percent is not None:
+        machine.append(f"CPU {status.cpu_percent:.0f} % of {status.cpus} cores")
+    if status.memory_bytes is not None:
+        machine.append(f"memory {_memory(status.memory_bytes, status.memory_total_bytes)}")
     first = Text(no_wrap=True, overflow="ellipsis")
-    first.append(si(status["power_w"], "W"), style="bold")
-    first.append(f" {_how(status)}" if status["power_w"] is not None else " waiting for the sensors", style="bold")
+    first.append(si(status.power_w, "W"), style="bold")
+    first.append(f" {_how(status)}" if status.power_w is not None else " waiting for the sensors", style="bold")
     first.append(f"  {where}", style="")
     energy = Text(no_wrap=True, overflow="ellipsis")
-    if status["energy_j"] is not None:
-        energy.append(f"{si(status['energy_j'], 'J')} {_how(status)} so far, {_carbon(status)}")
+    if status.energy_j is not None:
+        energy.append(f"{si(status.energy_j, 'J')} {_how(status)} so far, {_carbon(status)}")
     rest = Text(" · ".join(machine), style="dim", no_wrap=True, overflow="ellipsis")
     if width < WIDE:  # the same in shorter lines
-        carbon = Text(_carbon(status) if status["energy_j"] is not None else "", no_wrap=True, overflow="ellipsis")
-        short = f"{si(status['energy_j'], 'J')} {_how(status)}" if status["energy_j"] is not None else ""
+        carbon = Text(_carbon(status) if status.energy_j is not None else "", no_wrap=True, overflow="ellipsis")
+        short = f"{si(status.energy_j, 'J')} {_how(status)}" if status.energy_j is not None else ""
         return [first, Text(short), carbon, rest, Text("")]
     return [first, energy, rest, Text("")]
 
 
-def _notes(status: Mapping[str, Any]) -> list[str]:
-    told = list(status.get("problems", ()))
-    told += [f"{clean(row['device'])}: {row['note']}" for row in status["live"] if row["note"]]
+def _notes(status: Status) -> list[str]:
+    notes = list(status.problems)
+    notes += [f"{clean(row.device)}: {row.note}" for row in status.devices if row.note]
     apart: dict[str, list[str]] = {}
-    for row in status["live"]:
-        if row["apart"]:
-            apart.setdefault(row["apart"], []).append(clean(row["device"]))
-    return told + [f"not added: {', '.join(names)} ({why})" for why, names in apart.items()]
+    for row in status.devices:
+        if row.apart:
+            apart.setdefault(row.apart, []).append(clean(row.device))
+    return notes + [f"not added: {', '.join(names)} ({why})" for why, names in apart.items()]
 
 
 def _fitting(body: Sequence[RenderableType], room: int) -> list[RenderableType]:
@@ -166,18 +207,18 @@ def _fitting(body: Sequence[RenderableType], room: int) -> list[RenderableType]:
     return [*body[:shown], rest]
 
 
-def _rows(status: Mapping[str, Any], history: History, width: int, blocks: str) -> list[RenderableType]:
+def device_lines(status: Status, history: History, width: int, blocks: str = _BLOCKS) -> list[RenderableType]:
     """A line per device; what no device says has no column."""
-    live = status["live"]
+    live = status.devices
     columns: list[tuple[str, list[str]]] = [
-        ("device", [clean(row["device"]) for row in live]),
-        ("power", [si(row["power_w"], "W") + (" est." if row["estimated"] else "") for row in live]),
-        ("limit", [si(row["power_limit_w"], "W") if row["power_limit_w"] else "" for row in live]),
-        ("energy", [si(row["energy_j"], "J") + (" est." if row["estimated"] else "") for row in live]),
+        ("device", [clean(row.device) for row in live]),
+        ("power", [si(row.power_w, "W") + (" est." if row.estimated else "") for row in live]),
+        ("limit", [si(row.power_limit_w, "W") if row.power_limit_w else "" for row in live]),
+        ("energy", [si(row.energy_j, "J") + (" est." if row.estimated else "") for row in live]),
         ("use", [_use(row) for row in live]),
         ("temp", [_temperature(row) for row in live]),
-        ("memory", [_memory(row) for row in live]),
-        ("", [_how(row) if not row["note"] else "dead" for row in live]),
+        ("memory", [_device_memory(row) for row in live]),
+        ("", [_how(row) if not row.note else "dead" for row in live]),
     ]
     columns = [(name, cells) for name, cells in columns if any(cells) or name == "device"]
     sizes = {name: max(len(name), *map(len, cells)) if cells else len(name) for name, cells in columns}
@@ -195,8 +236,8 @@ def _rows(status: Mapping[str, Any], history: History, width: int, blocks: str) 
     for at, row in enumerate(live):
         cells = [Text(cells[at], no_wrap=True, overflow="ellipsis") for _, cells in columns]
         cells[1].stylize("bold")
-        curve = sparkline(history.get(row["device"], ()), max(1, spark), blocks, row["power_limit_w"])
-        table.add_row(*cells, Text(curve, style=_style(row)), style="dim" if row["apart"] or row["note"] else "")
+        curve = sparkline(history.get(row.device, ()), max(1, spark), blocks, row.power_limit_w)
+        table.add_row(*cells, Text(curve, style=_style(row)), style="dim" if row.apart or row.note else "")
     console = Console(width=width, color_system="truecolor", force_terminal=True, legacy_windows=False)
     return [Text("").join(_texts(segments)) for segments in console.render_lines(table, pad=False)]
 
@@ -206,24 +247,24 @@ def _texts(segments: Sequence[Any]) -> Iterator[Text]:
         yield Text(segment.text, style=segment.style or "")
 
 
-def _stack(status: Mapping[str, Any], history: History, width: int, blocks: str) -> list[RenderableType]:
+def _stack(status: Status, history: History, width: int, blocks: str) -> list[RenderableType]:
     """Two lines per device and its curve, for narrow windows."""
     body: list[RenderableType] = []
-    for row in status["live"]:
-        how = "dead" if row["note"] else _how(row)
-        first = Text(f"{clean(row['device'])}  ", no_wrap=True, overflow="ellipsis")
-        first.append(si(row["power_w"], "W"), style="bold")
+    for row in status.devices:
+        how = "dead" if row.note else _how(row)
+        first = Text(f"{clean(row.device)}  ", no_wrap=True, overflow="ellipsis")
+        first.append(si(row.power_w, "W"), style="bold")
         first.append(f" {how}")
-        energy = si(row["energy_j"], "J") + (" est." if row["estimated"] else "")
-        rest = " · ".join(filter(None, [energy, _use(row), _temperature(row), _memory(row)]))
+        energy = si(row.energy_j, "J") + (" est." if row.estimated else "")
+        rest = " · ".join(filter(None, [energy, _use(row), _temperature(row), _device_memory(row)]))
         body += [first, Text(f"  {rest}", style="dim", no_wrap=True, overflow="ellipsis")]
-        curve = sparkline(history.get(row["device"], ()), width, blocks, row["power_limit_w"])
+        curve = sparkline(history.get(row.device, ()), width, blocks, row.power_limit_w)
         body.append(Text(curve, style=_style(row), no_wrap=True))
     return body
 
 
-def _style(row: Mapping[str, Any]) -> str:
-    return _COLOURS.get(row["kind"], _OTHERS)
+def _style(row: DeviceStatus) -> str:
+    return _COLOURS.get(row.kind, _OTHERS)
 
 
 def sparkline(values: Sequence[float], width: int, blocks: str = _BLOCKS, limit: float | None = None) -> str:
@@ -260,8 +301,8 @@ class Screen:
     def __init__(self, stop: threading.Event, foot: str = "", console: Console | None = None) -> None:
         self._stop, self._foot = stop, foot
         self._console = console or Console(highlight=False)
-        self._status: Mapping[str, Any] | None = None
-        self._history: dict[str, deque[float]] = {"": deque(maxlen=KEPT)}
+        self._status: Status | None = None
+        self._history = PowerHistory()
         self._exits = contextlib.ExitStack()
         self._live = Live(
             console=self._console, screen=True, auto_refresh=False, get_renderable=self._draw, vertical_overflow="crop"
@@ -275,10 +316,8 @@ class Screen:
     def __exit__(self, *_: object) -> None:
         self._exits.close()
 
-    def __call__(self, status: Mapping[str, Any]) -> None:
-        for name, power_w in (("", status["power_w"]), *((row["device"], row["power_w"]) for row in status["live"])):
-            if power_w is not None:
-                self._history.setdefault(name, deque(maxlen=KEPT)).append(power_w)
+    def __call__(self, status: Status) -> None:
+        self._history.add(status)
         self._status = status
         self.refresh()
 

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
+from .fitted_table import FittedTable
 from .numbers import bounded, count, seconds, si
-from .regions import Used
+from .regions import RegionEnergy
 
 
-def region_table(rows: Sequence[Used], what: str = "region") -> Table:
+def region_table(rows: Sequence[RegionEnergy], what: str = "region") -> FittedTable:
     """One line per region; ``what`` heads the first column."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable(drop=("calls", "power"))
     table.add_column(what, overflow="fold")
     for name in ("calls", "time", "energy", "power"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for row in rows:
-        table.add_row(Text(row.name), count(row.calls), seconds(row.seconds), _energy(row), _power(row), _note(row))
+        table.add_row(
+            Text(row.name),
+            count(row.calls),
+            seconds(row.seconds),
+            bounded(row.energy_j, row.low_j, row.high_j),
+            _power(row),
+            _note(row),
+        )
     return table
 
 
-def _energy(row: Used) -> str:
-    if row.short and row.high_j is not None:
-        return f"< {si(row.high_j, 'J')}" if not row.low_j else f"{si(row.low_j, 'J')} … {si(row.high_j, 'J')}"
-    return bounded(row.energy_j, row.low_j, row.high_j)
-
-
-def _power(row: Used) -> str:
+def _power(row: RegionEnergy) -> str:
     return "–" if row.short else si(row.power_w, "W")
 
 
-def _note(row: Used) -> str:
+def _note(row: RegionEnergy) -> str:
     notes = ["estimated"] if row.estimated else []
     if row.short:
         notes.append(f"shorter than the sensor's period of {si(row.period_s, 's')}")

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from .fitted_table import FittedTable
 from .names import clean
 from .numbers import bounded
 
@@ -24,41 +25,49 @@ def summary_table(summary: Mapping[str, Any], width: int = WIDE) -> RenderableTy
     words = f"{summary['counted']} runs, mean ± 95 % confidence interval of the mean"
     words += f"; {left_out} left out" if left_out else ""
     notes = [Text(f"! {clean(note)}", style="yellow") for note in summary["notes"]]
-    shown = _table(groups) if width >= WIDE else Group(*(_block(group) for group in groups))
+    per = summary.get("per")
+    shown = _table(groups, per) if width >= WIDE else Group(*(_block(group, per) for group in groups))
     return Group(shown, Text(words, style="dim"), *notes)
 
 
-def _cells(group: Mapping[str, Any]) -> list[str]:
+def _heads(per: str | None) -> tuple[str, ...]:
+    return _HEADS if per is None else (*_HEADS[:2], *(f"{what} per {clean(per)}" for what in ("J", "g CO2e", "s")))
+
+
+def _cells(group: Mapping[str, Any], per: str | None) -> list[str]:
     mark = " est." if group["estimated"] else ""
     quantities = [_interval(group["duration_s"], "s"), _interval(group["energy_j"], "J", mark)]
+    if per is not None:
+        units = {"energy_j_per_unit": "J", "co2e_g_per_unit": "g", "s_per_unit": "s"}
+        return quantities + [_interval(group[key], unit, "" if unit == "s" else mark) for key, unit in units.items()]
     return quantities + [_interval(group[key], "", mark) for key in ("energy_kwh", "co2e_kg", "co2e_g_per_s")]
 
 
-def _table(groups: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def _table(groups: Sequence[Mapping[str, Any]], per: str | None) -> FittedTable:
+    table = FittedTable()
     table.add_column("runs of", overflow="fold")
-    for name in ("n", *_HEADS):
+    for name in ("n", *_heads(per)):
         table.add_column(name, justify="right", no_wrap=True)
     for group in groups:
-        table.add_row(Text(clean(group["group"])), str(group["n"]), *_cells(group))
+        table.add_row(Text(clean(group["group"])), str(group["n"]), *_cells(group, per))
     return table
 
 
-def _block(group: Mapping[str, Any]) -> Group:
+def _block(group: Mapping[str, Any], per: str | None) -> Group:
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, cell in zip(_HEADS, _cells(group), strict=True):
+    for name, cell in zip(_heads(per), _cells(group, per), strict=True):
         table.add_row(f"  {name}", cell)
     head = Text(clean(group["group"]), style="bold").append(f"  {group['n']} runs", style="dim")
     return Group(head, table)
 
 
-def _interval(told: Mapping[str, Any] | None, unit: str, mark: str = "") -> str:
-    if told is None:
+def _interval(statistics: Mapping[str, Any] | None, unit: str, mark: str = "") -> str:
+    if statistics is None:
         return "–"
     if unit:
-        return bounded(told["mean"], told["ci95_low"], told["ci95_high"], unit) + mark
-    half = None if told["ci95_low"] is None else told["mean"] - told["ci95_low"]
-    return plain(told["mean"], half) + mark
+        return bounded(statistics["mean"], statistics["ci95_low"], statistics["ci95_high"], unit) + mark
+    half = None if statistics["ci95_low"] is None else statistics["mean"] - statistics["ci95_low"]
+    return plain(statistics["mean"], half) + mark
 
 
 def plain(value: float, half: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import asdict
 from typing import Any
@@ -9,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..alignment import Check, Topology, examine
+from ..engines.middle import Check, Topology, examine, sensor_lines
+from ..errors import names_keywords
 from ..model import Link, Recording, Signal
+from ..reading import as_recording
+from ..sensors import known_lines
 
 
-def describe(recording: Recording, threads: int | None = None, progress: Any = None) -> dict[str, Any]:
+@names_keywords
+def describe(
+    source: Recording | str | os.PathLike[str], threads: int | None = None, progress: Any = None
+) -> dict[str, Any]:
     """What ran where, what was metered, and what is wrong; decodes what was not decoded yet to count its events."""
+    recording = as_recording(source)
     by_kind = _events(recording, threads, progress)
     metadata = recording.metadata
     defined = metadata.get("frames", len(recording.frames))  # without those a reader added, such as copies
@@ -36,7 +44,7 @@ def describe(recording: Recording, threads: int | None = None, progress: Any = N
         "processes": _processes(recording),
         "locations": [_location(recording, row) for row in range(len(recording.locations))],
         "devices": [asdict(device) for device in recording.devices],
-        "signals": [_signal(recording, signal) for signal in recording.signals],
+        "signals": _signals(recording),
         "topology": [_link(recording, link) for link in Topology(recording).all_links()],
         "checks": [_check(recording, check) for check in examine(recording)],
         "missing": [
@@ -119,6 +127,13 @@ def _location(recording: Recording, row: int) -> dict[str, Any]:
         "events": int(locations.events[row]),
         "properties": recording.metadata.get("location_properties", {}).get(str(locations.id[row]), {}),
     }
+
+
+def _signals(recording: Recording) -> list[dict[str, Any]]:
+    """Every signal; power and energy with the line of the sensor table that speaks for them."""
+    lines = sensor_lines(recording, known_lines())
+    labels = {row: "" if line is None else line.label for row, line in lines.items()}
+    return [_signal(recording, one) | {"sensor": labels.get(row, "")} for row, one in enumerate(recording.signals)]
 
 
 def _signal(recording: Recording, signal: Signal) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Kinds of work, and one colour for each: the same in every chart, page and table.
 
-A frame's kind follows from its paradigm and role, and where those say too little from well-known names. The colours
-are Okabe and Ito's: safe for colour-blind readers, told apart in grey. No dependencies, so that anything may import it.
+A frame's kind follows from its paradigm and role, and where those say too little from well-known names and from where
+it runs: what fills a GPU's stream is a kernel, although some tools call it a function like any other. The colours
+are Okabe and Ito's: safe for colour-blind readers, distinct in grey. No dependencies, so that anything may import it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "wait": ("waiting", "#CC79A7"),
     "io": ("I/O", "#F0E442"),
     "other": ("other", "#7F7F7F"),
+    "others": ("other processes", "#882255"),
+    "static": ("static", "#B8B08D"),
     "idle": ("idle", "#D9D9D9"),
 }
 
@@ -45,6 +48,8 @@ _BY_ROLE = {
     "file_io_metadata": "io",
     "io": "io",
     "idle": "idle",
+    "other_processes": "others",
+    "static": "static",
 }
 _BY_PARADIGM = {
     "mpi": "mpi",
@@ -75,21 +80,35 @@ _BY_NAME = tuple(
 )
 
 
-def kind(paradigm: str, role: str, name: str = "") -> str:
-    """The kind of work of a frame: a key of KINDS."""
+def kind(paradigm: str, role: str, name: str = "", on: str = "") -> str:
+    """The kind of work of a frame: a key of KINDS.
+
+    ``on`` says where it ran, if known: the kind of its location ("gpu") or the view that counts it ("kernels").
+    """
+    frame_kind = _kind_anywhere(paradigm, role, name)
+    on_gpu = bool(on) and {"gpu", "kernels", "copies"}.issuperset(on.split(","))
+    return "kernel" if on_gpu and frame_kind in ("user", "other") else frame_kind
+
+
+def _kind_anywhere(paradigm: str, role: str, name: str) -> str:
     paradigm, role = (re.sub(r"[^a-z0-9]+", "_", word.lower()) for word in (paradigm, role))
     communicates = role == "kernel" and _BY_NAME[0][0].fullmatch(name)
     if role in _BY_ROLE and not communicates:
         return _BY_ROLE[role]
-    for pattern, found in _BY_NAME:
+    for pattern, kind in _BY_NAME:
         if pattern.fullmatch(name):
-            return found
+            return kind
     return _BY_PARADIGM.get(paradigm, "user")
 
 
-def kinds(frames: Frames) -> list[str]:
-    """The kind of each frame of a recording, row by row."""
-    return [kind(*row) for row in zip(frames.paradigm, frames.role, frames.name, strict=True)]
+def kinds(frames: Frames, on: str = "") -> list[str]:
+    """The kind of each frame of a recording, row by row, wherever it ran or ``on`` such a place."""
+    return [kind(*row, on) for row in zip(frames.paradigm, frames.role, frames.name, strict=True)]
+
+
+def kinds_by_name(frames: Frames, on: str = "") -> dict[str, str]:
+    """The kind of work by frame name; of two frames of one name the first counts."""
+    return dict(reversed(list(zip(frames.name, kinds(frames, on), strict=True))))
 
 
 def colour(kind: str) -> str:
@@ -104,6 +123,13 @@ def shade(kind: str, name: str) -> str:
     step = zlib.crc32(name.encode("utf-8", "replace")) % 7 - 3
     light = min(0.82, max(0.22, light + 0.035 * step))
     return "#" + "".join(f"{round(255 * part):02X}" for part in colorsys.hls_to_rgb(hue, light, saturation))
+
+
+def own_colour(name: str) -> str:
+    """A colour by a stable hash of the name alone: the same in every chart, with any others beside it."""
+    number = zlib.crc32(name.encode("utf-8", "replace"))
+    hue, light = number % 360 / 360, 0.36 + number // 360 % 5 * 0.07
+    return "#" + "".join(f"{round(255 * part):02X}" for part in colorsys.hls_to_rgb(hue, light, 0.6))
 
 
 def ink(background: str) -> str:

@@ -1,4 +1,4 @@
-"""``--live-plot``: ``metrics_plot.png`` drawn anew while a run goes on, by a process of its own.
+"""``--live-plot``: ``metrics_plot.png`` drawn again while a run goes on, by a process of its own.
 
 An observer of the run: the sampler's first status names the folder, and starts the process. That reads the journal,
 which the sampler flushes every second, and replaces the picture as a whole; neither sampler nor run waits for it. It
@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from ..errors import WattributeError
+from ..model.status import Status
 from .result_files import PLOT, write_plot
 
 REST_S = 5.0  # at least, between two pictures
@@ -25,7 +25,7 @@ FIRST_S = 1.0  # a journal that has nothing to draw yet is looked at again soon
 
 
 class LivePlot:
-    """Use as a context manager; call with each status of the sampler."""
+    """Use as a context manager; call with each status."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,9 +34,9 @@ class LivePlot:
     def __enter__(self) -> LivePlot:
         return self
 
-    def __call__(self, status: dict[str, Any]) -> None:
+    def __call__(self, status: Status) -> None:
         if self._process is None:
-            self._folder = Path(status["folder"])
+            self._folder = Path(status.folder)
             command = [sys.executable, "-m", __name__, str(self._folder)]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -54,7 +54,7 @@ class LivePlot:
 
 def main(folder: Path) -> None:
     """Draw until standard input closes, which it does when whoever wants the picture is gone."""
-    from ..recorders.build import recover
+    from ..readers.journal import recover
 
     os.nice(10)
     rest_s = 0.0

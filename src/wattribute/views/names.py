@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]")
 ELLIPSIS = "…"
@@ -97,7 +98,17 @@ def _without_parameters(name: str) -> str:
     head = name[: max(at, 0)].replace("(anonymous namespace)", "{anonymous}")
     if not re.search(r"[\w>)}]$" if "operator" not in head else r"\S$", head):
         return name
-    return head if "operator" in head else head.rsplit(" ", 1)[-1]
+    return head if "operator" in head else _without_return_type(head)
+
+
+def _without_return_type(head: str) -> str:
+    """``ns::f<A, B>`` from ``void ns::f<A, B>``: what follows the last space outside of template arguments."""
+    depth = 0
+    for at in range(len(head) - 1, -1, -1):
+        depth += (head[at] == ">" and head[at - 1 : at] != "-") - (head[at] == "<")
+        if head[at] == " " and depth <= 0:
+            return head[at + 1 :]
+    return head
 
 
 def _collapse_templates(name: str) -> str:
@@ -175,9 +186,14 @@ def _alike(labels: dict[str, str]) -> list[list[str]]:
 
 
 def _differing(texts: Sequence[str], width: int) -> list[str]:
-    """Short forms that start as the texts do and go on where they begin to differ."""
+    """Short forms that start as the texts do and go on with the words that tell them apart."""
     first = next((i for i, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1), min(map(len, texts)))
     head = _take(texts[0], min(width // 3, first))
     room = width - columns(head) - 1
-    # a little before the difference, so that the eye finds it
-    return [head + ELLIPSIS + shorten(text[max(len(head), first - 4) :], room) for text in texts]
+    words = [[text[: len(head)], *re.findall(r"[^\W_]+|[\W_]+", text[len(head) :])] for text in texts]
+    apart = [""] * len(texts)
+    for column in zip_longest(*words, fillvalue=""):
+        with_it = [f"{text} {word}" for text, word in zip(apart, column, strict=True)]
+        if len(set(with_it)) > len(set(apart)):  # this word parts texts that looked alike so far
+            apart = with_it
+    return [head + ELLIPSIS + shorten(text.strip(), room) for text in apart]

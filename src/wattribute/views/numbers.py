@@ -1,11 +1,16 @@
-"""Numbers as people read them: three digits with SI prefixes, bounds as ±, never a bare 0 below resolution."""
+"""Numbers as people read them: three digits with SI prefixes, ranges beside them, never a bare 0 below resolution."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 _PLAIN = ("%", "°C", "#")  # units that take no prefix
+_NOISE = {"J": 1e-9, "W": 1e-9, "s": 1e-12}  # what rounding leaves of sums; no sensor and no clock tells so little
+_UNSEEN = 5e-4  # of a value: three digits do not show it
+EVEN = 0.25  # sides of a range that differ by less of the wider one are one ±
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -15,10 +20,8 @@ def si(value: float | None, unit: str = "", digits: int = 3) -> str:
         return "–"
     if math.isinf(value):
         return ("−" if value < 0 else "") + "∞" + (f" {unit}" if unit else "")
-    if unit == "J" and -1e-9 < value < 0:
-        value = 0.0  # what rounding leaves of a total less all that was passed on
-    if unit == "s" and abs(value) < 1e-12:
-        value = 0.0  # the same: no clock tells so little
+    if abs(value) < _NOISE.get(unit, 0.0):
+        value = 0.0
     if unit == "B":
         return _bytes(value, digits)
     exponent = 0 if unit in _PLAIN else _exponent(value, digits)
@@ -50,9 +53,11 @@ def _bytes(value: float, digits: int) -> str:
     return f"{_digits(value, digits)} {_BINARY[power]}"
 
 
-def count(value: int) -> str:
-    """A whole number: exact up to 99,999, then "1.23 M"."""
-    return f"{value:,}" if abs(value) < 100_000 else si(float(value))
+def count(value: float | None) -> str:
+    """A number of things: exact up to 99,999 if it is whole, then "1.23 M"; "–" where it is not known."""
+    if value is None:
+        return "–"
+    return f"{int(value):,}" if abs(value) < 100_000 and value == int(value) else si(float(value))
 
 
 def seconds(value: float | None) -> str:
@@ -63,6 +68,11 @@ def seconds(value: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60:,} h {minutes % 60:02d} min"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A quantity in its unit; seconds as durations."""
+    return seconds(value) if unit == "s" else si(value, unit)
 
 
 def percent(part: float, whole: float) -> str:
@@ -76,13 +86,42 @@ def percent(part: float, whole: float) -> str:
 
 
 def bounded(value: float | None, low: float | None, high: float | None, unit: str = "J") -> str:
-    """A value with its bounds: "6.50 J ± 0.90"; below what the sensor resolves: "< 1.60 J"."""
+    """A value with its range: "6.50 J ± 0.90", uneven ones "60.0 J (0 … 100)"; one that is 0, or that three digits of
+    its range do not show, is "< 1.60 J"."""
     if value is None or low is None or high is None or math.isnan(low) or math.isnan(high):
-        return si(value, unit)
-    half = max(high - value, value - low)
-    if low <= 0 and half >= value and high > 0:
+        return amount(value, unit)
+    up, down = high - value, value - low
+    half = max(up, down)
+    if value <= _UNSEEN * high and high > _NOISE.get(unit, 0.0):
         return f"< {si(high, unit)}"
-    if half <= 5e-4 * abs(value):  # the third digit does not feel it
+    if half <= _UNSEEN * abs(value):  # the third digit does not feel it
         return si(value, unit)
-    exponent = _exponent(value, 3)
-    return f"{si(value, unit)} ± {_digits(half / 10.0**exponent, 2)}"
+    if abs(up - down) <= EVEN * half and low > 0:
+        return f"{si(value, unit)} ± {_digits(half / 10.0 ** _exponent(value, 3), 2)}"
+    exponent = _exponent(max(abs(high), abs(value)), 3)  # one prefix for all three
+    number, least, most = (_digits(one / 10.0**exponent, 3) for one in (value, low, high))
+    return f"{number} {_PREFIXES[exponent]}{unit} ({least} … {most})"
+
+
+def unsure(value: float | None, low: float | None, high: float | None) -> bool:
+    """Whether a range is wider than the value itself: such rows are grey and do not lead a list of powers."""
+    return value is not None and low is not None and high is not None and high - low > abs(value)
+
+
+def row_range(
+    row: Mapping[str, Any], device: Mapping[str, Any], unit: str = "j", which: str = "self"
+) -> tuple[float | None, float | None]:
+    """The range of a row's self or total; of an estimate, which has no bounds, what its model says of its error."""
+    low, high = row.get(f"{which}_low_{unit}"), row.get(f"{which}_high_{unit}")
+    error = device["gain_error"] if device["estimated"] else None
+    if low is not None or high is not None or not error:
+        return low, high
+    value = row[f"{which}_{unit}"]
+    return value * (1 - error), value * (1 + error)
+
+
+def together(devices: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The device of rows that add up several, for ``row_range``: an estimate, with the largest error, if all are."""
+    known = list(devices)
+    errors = [float(one["gain_error"] or 0.0) for one in known]
+    return {"estimated": bool(known) and all(one["estimated"] for one in known), "gain_error": max(errors, default=0.0)}

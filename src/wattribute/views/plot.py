@@ -1,130 +1,135 @@
-"""``wattribute.plot``: a function per kind of chart, Attribution → Altair chart; ``draw`` by name, ``save`` to a file.
+"""``wattribute.plot``: charts by name, ``draw`` for one from a recording, ``write`` and ``save`` for files.
 
-Each function asks attribution for what it shows, draws it (``charts/``) and says in the caption what is idle, what was
-merged and what went wrong. Options are the same everywhere: ``theme`` "light" or "dark", ``top`` how many rows before
-the rest becomes "other".
+``plot.heatmap(attribution, top=10)`` is an Altair chart, and so are all others of ``charts``. Each asks attribution for
+what it shows and says in the caption what is idle, what was merged and what went wrong. Options are the same
+everywhere: ``theme`` "light" or "dark", ``top`` how many rows before the rest becomes "other".
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import NoDataError, OptionError
-from . import charts
-from .charts.history import histogram, history
-from .charts.of_paths import callgraph, dot, flame, icicle, sunburst
-from .charts.of_rows import books, distribution, heatmap, runs
-from .charts.of_time import bare_power, carbon, memory, node, panels, power, timeline
-from .save import FORMATS, check_place, format_of, save
-from .save import write as write_file
+from ..files import check_writable, write_file
+from . import charts, names
+from .charts.canvas import wrap
+from .save import FORMATS, format_of, save
 
 if TYPE_CHECKING:
-    from ..model import Attribution, Recording
+    from ..model import Recording
+    from ..plugins import Chart
 
-__all__ = [
-    "KINDS", "books", "callgraph", "carbon", "distribution", "dot", "draw", "flame", "heatmap", "histogram", "history",
-    "icicle", "memory", "node", "panels", "power", "runs", "save", "sunburst", "timeline", "write",
-]  # fmt: skip
-
-_DRAWN: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        power, timeline, node, flame, icicle, sunburst, heatmap, distribution, callgraph, panels, memory, runs, history,
-        histogram, carbon, books,
-    )
-}  # fmt: skip
-KINDS = charts.KINDS
-_BY = {"heatmap": ("process", "frame"), "books": ("device", "frame", "paradigm", "role")}
-_PATHS = ("flame", "icicle", "sunburst", "callgraph")
-OF_EXPERIMENTS = ("history", "histogram")  # their source is an Experiment (``wattribute.experiment``)
-_SIGNALS = ("panels", "memory")
+__all__ = ["draw", "read_source", "save", "write"]
 
 
-def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = None, zone: str | None = None,
-         **selection: Any) -> Any:  # fmt: skip
+def __getattr__(name: str) -> Chart[Any]:
+    try:
+        return charts.get(name)
+    except OptionError as error:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {error}") from error
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(chart.name for chart in charts.every())]
+
+
+def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = None, **selection: Any) -> Any:
     """A chart by its name from recordings or paths, under the options of ``attribute``.
 
-    ``looks`` (theme, top, value, colour) go to the chart; those it has no use for are an error.
+    ``looks`` (theme, top, value, colour, axes, zone, by) go to the chart; those it does not have are an error.
     """
-    if kind not in _DRAWN:
-        raise OptionError.unknown("kind of chart", kind, _DRAWN)
-    function, looks = _DRAWN[kind], {name: value for name, value in (looks or {}).items() if value is not None}
-    wrong = sorted(set(looks) - set(inspect.signature(function).parameters))
-    if wrong:
-        raise OptionError(f"a chart of {kind} has no {wrong[0]}")
-    if kind in OF_EXPERIMENTS:
-        if len(sources) != 1 or selection:
-            raise OptionError(f"a chart of {kind} shows one experiment as a whole; choose with --by and --zone")
-        return function(sources[0], **looks)
-    if kind == "runs":
-        from ..carbon import emissions
-
-        many = [_attributed(source, ("device",), selection) for source in sources]
-        return runs(many, [emissions(one, zone=zone) for one in many], **looks)
-    if len(sources) != 1:
-        raise OptionError(f"a chart of {kind} shows one recording, not {len(sources)}; many belong to `plot runs`")
-    return _one(kind, sources[0], looks, zone, selection)
+    chart = charts.get(kind)
+    looks = _known(chart, looks)
+    if chart.fallback is None or len(sources) != 1:
+        return chart(_source(chart, sources, selection), **looks)
+    recording = read_source(sources[0], selection)
+    try:
+        return chart(_source(chart, [recording], selection), **looks)
+    except NoDataError as error:
+        return chart.fallback(recording, metric=selection.get("metric"), because=f"{error}.", **looks)
 
 
 def write(kind: str, sources: Sequence[Any], output: str | os.PathLike[str], *, looks: dict[str, Any] | None = None,
-          zone: str | None = None, scale: float = 2.0, **selection: Any) -> Path:  # fmt: skip
-    """Draw a chart into a file; a call graph also as ``.dot`` for Graphviz."""
-    ending = format_of(output, (*FORMATS, "dot") if kind == "callgraph" else FORMATS)
-    check_place(output)
-    if ending != "dot":
-        return save(draw(kind, sources, looks=looks, zone=zone, **selection), output, scale)
+          scale: float = 2.0, size: tuple[float, float] | None = None, title: str | None = None,
+          **selection: Any) -> Path:  # fmt: skip
+    """Draw a chart into a file, in the format of its ending (a call graph also as ``.dot`` for Graphviz).
+
+    ``size`` is the width and height of the picture in points; a ``.png`` has ``scale`` pixels for each.
+    ``title`` stands in place of the chart's own.
+    """
+    chart = charts.get(kind)
+    ending = format_of(output, (*FORMATS, *chart.files))
+    check_writable(output)
+    if ending not in chart.files:
+        drawn = draw(kind, sources, looks=looks, **selection)
+        if title is not None:
+            drawn.title.text = wrap(names.clean(title), size=16)
+        return save(drawn, output, scale, size)
+    if title is not None:
+        raise OptionError(f"--title is for pictures; a .{ending} has none")
+    return write_file(output, chart.files[ending](_source(chart, sources, selection), **_known(chart, looks)))
+
+
+def _known(chart: Chart[Any], looks: dict[str, Any] | None) -> dict[str, Any]:
+    given = {name: value for name, value in (looks or {}).items() if value is not None}
+    for name in given:
+        if name not in chart.looks:
+            raise OptionError(f"a chart of {chart.name} has no {name}; it has {', '.join(chart.looks)}")
+    return given
+
+
+def _source(chart: Chart[Any], sources: Sequence[Any], selection: dict[str, Any]) -> Any:
+    """Convert the sources to what the chart needs."""
+    from ..engines import attribute
+    from .charts.tables import of_host_threads
+
+    if chart.needs == "experiment":
+        if len(sources) != 1 or selection:
+            raise OptionError(f"a chart of {chart.name} shows one experiment as a whole; choose with --by and --zone")
+        return sources[0]
+    if chart.needs == "runs":
+        return [attribute(one, by=chart.by, **selection) for one in _runs(sources, selection)]
     if len(sources) != 1:
-        raise OptionError("a call graph shows one recording")
-    wanted = {name: value for name, value in (looks or {}).items() if name in ("theme", "top") and value is not None}
-    return write_file(output, dot(stacks(sources[0], selection), **wanted))
+        raise OptionError(
+            f"a chart of {chart.name} shows one recording, not {len(sources)}; many belong to `plot runs`"
+        )
+    recording = read_source(sources[0], selection)
+    if chart.needs == "signals":
+        return recording
+    ask = partial(attribute, recording, by=chart.by, **selection)
+    return of_host_threads(recording, selection.get("of"), ask) if chart.needs == "stacks" else ask()
 
 
-def _one(kind: str, source: Any, looks: dict[str, Any], zone: str | None, selection: dict[str, Any]) -> Any:
-    if kind in _SIGNALS:
-        return _DRAWN[kind](read_source(source, selection), **looks)
-    if kind == "carbon":
-        from ..carbon import emissions
+def _runs(sources: Sequence[Any], selection: dict[str, Any]) -> list[Recording]:
+    """Every run of the sources: those in a folder, and each row of a table of runs."""
+    from ..comparison.paths import expand
+    from ..model import Recording
+    from ..model.question import split
+    from ..reading import read_runs
 
-        found = _attributed(source, ("device",), selection)
-        return carbon(found, emissions(found, zone=zone), **looks)
-    if kind == "power":
-        recording = read_source(source, selection)
-        try:
-            return power(_attributed(recording, ("device", "frame"), selection), **looks)
-        except NoDataError as error:
-            return bare_power(recording, metric=selection.get("metric"), because=f"{error}.", **looks)
-    if kind in _PATHS:
-        return _DRAWN[kind](stacks(source, selection), **looks)
-    return _DRAWN[kind](_attributed(source, _BY.get(kind, ("device", "frame")), selection), **looks)
-
-
-def stacks(source: Any, selection: dict[str, Any]) -> Attribution:
-    """Energy by call path: of host threads when there are any and nobody said otherwise."""
-    from .charts.ask import has_stacks
-
-    recording = read_source(source, selection)
-    if selection.get("of") is None and has_stacks(recording):
-        try:
-            return _attributed(recording, ("path",), {**selection, "of": "host"})
-        except NoDataError:
-            pass
-    return _attributed(recording, ("path",), selection)
+    reading, rest = split(selection)
+    runs: list[Recording] = []
+    for source in sources:
+        if isinstance(source, Recording):
+            runs.append(read_source(source, dict(selection)))
+        else:
+            runs += [run for path in expand(source) for run in read_runs(path, **reading)[0]]
+    selection.clear()
+    selection.update(rest)
+    return runs
 
 
 def read_source(source: Any, selection: dict[str, Any]) -> Recording:
-    """The recording of a source; options that select what is read are taken out of ``selection``."""
-    from ..alignment.joining import JOINING, READING, obtained
-    from ..model import Recording
+    """The recording of a source; options that say how it is read are taken out of ``selection``."""
+    from ..model import ReadOptions
+    from ..model.question import make, split
+    from ..reading import as_recording
 
-    names = JOINING if isinstance(source, Recording) else READING
-    return obtained(source, {name: selection.pop(name) for name in tuple(selection) if name in names})
-
-
-def _attributed(source: Any, by: Sequence[str], selection: dict[str, Any]) -> Attribution:
-    from ..engines import attribute
-
-    return attribute(source, by=tuple(by), **selection)
+    reading, rest = split(selection)
+    selection.clear()
+    selection.update(rest)
+    return as_recording(source, make(ReadOptions, reading))

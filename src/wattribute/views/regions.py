@@ -1,4 +1,4 @@
-"""What each region used, over all devices that count: attribution's rows added up for people."""
+"""Energy per region over all devices that count: attribution's rows, added up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = "(all)"
 
 
 @dataclass(frozen=True)
-class Used:
+class RegionEnergy:
     """The energy of a region, callees included; bounds are None where no meter counted it."""
 
     name: str
@@ -38,31 +38,29 @@ class Used:
         return self.calls > 0 and self.seconds / self.calls < self.period_s
 
 
-def used(recording: Recording, include: str = "") -> list[Used]:
+def used(recording: Recording, include: str = "") -> list[RegionEnergy]:
     """The whole recording first, then its regions, the hungriest first; ``include`` keeps names that contain it."""
-    devices = counted(recording)
+    devices = [(one, energy.between(*recording.life)) for one, energy in counted(recording)]
     estimated = any(energy.signal.estimated for _, energy in devices)
     period_s = max((_period_s(energy.times, recording) for _, energy in devices), default=0.0)
     joules = sum(energy.measured for _, energy in devices)
     length = [energy.times[[0, -1]] for _, energy in devices if len(energy.times)]
     seconds = recording.clock.seconds(max(t[1] for t in length) - min(t[0] for t in length)) if length else 0.0
-    whole = Used(WHOLE, 1, float(seconds), joules, None, None, estimated, period_s)
+    whole = RegionEnergy(WHOLE, 1, float(seconds), joules, None, None, estimated, period_s)
     if not recording.spans.locations():
         return [whole]
-    rows = attribute(recording, by=("device", "frame")).rows
-    names = {(device.host, device.name) for device, _ in devices}
-    kept = [row for row in rows.iter_rows(named=True) if (row["host"], row["device"]) in names]
+    rows = attribute(recording, by=("device", "frame"), quantity="energy").rows
     grouped: dict[str, list[dict[str, Any]]] = {}
-    for row in kept:
+    for row in rows.iter_rows(named=True):
         if include in row["frame"]:
             grouped.setdefault(row["frame"], []).append(row)
-    found = [_used(name, group, estimated, period_s) for name, group in grouped.items()]
-    return [whole, *sorted(found, key=lambda one: -one.energy_j)]
+    regions = [_used(name, group, estimated, period_s) for name, group in grouped.items()]
+    return [whole, *sorted(regions, key=lambda one: -one.energy_j)]
 
 
-def _used(name: str, rows: Sequence[dict[str, Any]], estimated: bool, period_s: float) -> Used:
+def _used(name: str, rows: Sequence[dict[str, Any]], estimated: bool, period_s: float) -> RegionEnergy:
     hosts: dict[str, dict[str, Any]] = {row["host"]: row for row in rows}  # the devices of a host saw the same calls
-    return Used(
+    return RegionEnergy(
         name,
         sum(row["calls"] for row in hosts.values()),
         sum(row["total_ns"] for row in hosts.values()) / 1e9,

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..errors import OutputError
-from ..model import Recording
+from ..model import Recording, Summary
 from ..units import SUFFIXES
 from .console_run import run_screen
 from .numbers import seconds, si
@@ -28,7 +28,7 @@ _UNITS = {suffix: unit for unit, suffix in SUFFIXES.items()}
 _LIMITS = {"power_w": "power_limit_w", "memory_bytes": "memory_total_bytes"}
 
 
-def write_summary(summary: Mapping[str, Any], metrics: Mapping[str, Any], folder: Path) -> Path:
+def write_summary(summary: Summary, metrics: Mapping[str, Any], folder: Path) -> Path:
     """The run as text: what ``run`` prints, then a table of the run, its carbon and each device."""
     path = folder / SUMMARY
     try:
@@ -57,7 +57,7 @@ def _table(title: str, *columns: str) -> Table:
 def _run(metrics: Mapping[str, Any]) -> RenderableType:
     table = _table("Run", "metric", "value")
     estimated = " (estimated)" if metrics["estimated"] else ""
-    energy = "below resolution"
+    energy = "below resolution" if metrics["devices"] else "not metered here"
     if metrics["energy_j"] is not None:
         energy = f"{si(metrics['energy_j'], 'J')} = {metrics['energy_kwh']:.6g} kWh{estimated}"
     score = "–" if metrics["score"] is None else str(metrics["score"])

@@ -9,18 +9,29 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError, OptionError, OutputError
+from ..errors import MissingExtraError, OptionError
+from ..files import write_file
+from .theme import WIDTH
 
+_ROUNDS = 5
+_CLOSE = 0.02  # of the proportions asked for
+_SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
+_USUAL_SIZE = 300  # of a view in Vega-Lite
+_LEAST_STEP = 2.0
+_LINE = 30  # points: a view that is no taller is a line of text or of a legend
+TIME = "time since start"  # how the title of an axis of time begins
 FORMATS = ("png", "svg", "pdf", "html", "json")
 
 
 def convert() -> Any:
-    """vl-convert, or the command that installs it."""
+    """Import vl-convert, or raise with the command that installs it."""
     try:
         import vl_convert
     except ImportError:
@@ -29,38 +40,85 @@ def convert() -> Any:
 
 
 def format_of(path: str | os.PathLike[str], known: tuple[str, ...] = FORMATS) -> str:
-    """The format a path's ending asks for."""
+    """The format that a path's ending stands for."""
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in known:
         raise OptionError.unknown("ending of the output file", f".{ending}", [f".{name}" for name in known])
     return ending
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
-    """Say at once that a file cannot be written there, and not after minutes of work."""
-    folder = Path(path).parent
-    if not folder.is_dir():
-        raise OutputError(f"{path}: the folder {folder} does not exist")
-    if not os.access(folder, os.W_OK):
-        raise OutputError(f"{path}: the folder {folder} cannot be written to")
-
-
-def save(chart: Any, path: str | os.PathLike[str], scale: float = 2.0) -> Path:
-    """Write a chart; the path's ending says how."""
+def save(chart: Any, path: str | os.PathLike[str], scale: float = 2.0, size: tuple[float, float] | None = None) -> Path:
+    """Write a chart in the format of the path's ending. ``size`` is the width and height of the picture in points."""
     ending = format_of(path)
     spec = chart.to_json(indent=None)
+    factor = 1.0
+    if size is not None:
+        if ending in ("html", "json"):
+            raise OptionError(f"--size is for pictures (.png, .svg, .pdf); a .{ending} fits itself to its window")
+        spec, factor = resized(spec, size)
     title = Path(path).stem
     if ending == "html":
         data: bytes | str = html(spec, title)
     elif ending == "png":
-        data = convert().vegalite_to_png(still(spec), scale=scale)
+        data = convert().vegalite_to_png(still(spec), scale=scale * factor)
     elif ending == "svg":
-        data = svg(spec)
+        data = _scaled(svg(spec), factor)
     elif ending == "pdf":
-        data = pdf(spec)
+        data = pdf(spec) if factor == 1.0 else bytes(convert().svg_to_pdf(_scaled(svg(spec), factor)))
     else:
         data = spec
-    return write(path, data)
+    return write_file(path, data)
+
+
+def resized(spec: str, size: tuple[float, float]) -> tuple[str, float]:
+    """The chart in the proportions of a size, and the factor that brings it to that size.
+
+    Views are only made wider or taller, since titles and legends need their room; the factor shrinks all alike.
+    """
+    whole: dict[str, Any] = json.loads(spec)
+    width, height = _extent(svg(spec))
+    for _ in range(_ROUNDS):  # titles and axes do not stretch, so that each round comes closer
+        ratio = (size[0] / size[1]) / (width / height)
+        if abs(ratio - 1) < _CLOSE:
+            break
+        _stretch(whole, max(ratio, 1.0), max(1 / ratio, 1.0))
+        width, height = _extent(svg(json.dumps(whole)))
+    return json.dumps(whole), min(size[0] / width, size[1] / height)
+
+
+def _extent(picture: str) -> tuple[float, float]:
+    """Width and height of an SVG in points."""
+    match = _SIZE.search(picture)
+    if match is None:
+        raise OptionError("this chart has no size of its own; leave out --size")
+    return float(match[1]), float(match[2])
+
+
+def _scaled(picture: str, factor: float) -> str:
+    """An SVG shown at another size; what is drawn follows its viewBox."""
+    width, height = _extent(picture)
+    if factor == 1.0:
+        return picture
+    return _SIZE.sub(f'width="{width * factor:g}" height="{height * factor:g}"', picture, count=1)
+
+
+def _stretch(whole: dict[str, Any], wider: float, taller: float) -> None:
+    """Multiply the sizes of all views; one that states none gets the usual size first."""
+    usual = whole.get("config", {}).get("view", {})
+    waiting = [whole]
+    while waiting:
+        view = waiting.pop()
+        parts = [part for name in ("vconcat", "hconcat", "concat") for part in view.get(name, ())]
+        waiting += parts
+        if parts:
+            continue
+        words = _mark(view).get("type") == "text"  # a caption
+        for name, ratio in (("width", wider), ("height", taller)):
+            now = view.get(name, usual.get(f"continuous{name.title()}", _USUAL_SIZE))
+            if isinstance(now, dict) and "step" in now:
+                view[name] = {**now, "step": max(_LEAST_STEP, now["step"] * ratio)}
+            elif isinstance(now, int | float) and (name == "width" or (now > _LINE and not words)):
+                view[name] = max(_LEAST_STEP, now * ratio)
 
 
 def svg(spec: str) -> str:
@@ -93,29 +151,49 @@ def _mark(view: dict[str, Any]) -> dict[str, Any]:
     return mark if isinstance(mark, dict) else {}
 
 
-def write(path: str | os.PathLike[str], data: bytes | str) -> Path:
-    """Put data into a file all at once."""
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(data.encode() if isinstance(data, str) else data)
-        os.replace(partial, target)
-    except OSError as error:
-        raise OutputError(f"{target}: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
-    return target
-
-
 @lru_cache(maxsize=1)
 def _bundle() -> str:
     """Vega, Vega-Lite and the embedder in one script that sets ``window.vegaEmbed``."""
     return str(convert().javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
+def zoomable(spec: str) -> dict[str, Any]:
+    """The chart in which wheel and drag move all views along time at once; others stay as they are."""
+    whole: dict[str, Any] = json.loads(spec)
+    parts = [(part, list(_units(part))) for part in whole.get("vconcat", ())]
+    axes = [unit["encoding"]["x"] for _, units in parts for unit in units if "x" in unit.get("encoding", {})]
+    times = [x["scale"]["domain"] for x in axes if str((x.get("axis") or {}).get("title", "")).startswith(TIME)]
+    views = []
+    for at, (_, units) in enumerate(parts):
+        along = [
+            unit for unit in units if unit.get("encoding", {}).get("x", {}).get("scale", {}).get("domain") in times
+        ]
+        for unit in units if along else ():  # words beside the view stay; Vega-Lite would cut them off
+            unit["mark"] = {**(_mark(unit) or {"type": unit["mark"]}), "clip": any(unit is other for other in along)}
+        if along:
+            along[0]["name"] = f"time_{at}"
+            views.append(f"time_{at}")
+    if views:
+        select = {"type": "interval", "encodings": ["x"]}
+        whole["params"] = [
+            *whole.get("params", ()),
+            {"name": "zoom", "select": select, "bind": "scales", "views": views},
+        ]
+    return whole
+
+
+def _units(view: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The view, or the views that are laid over one another in it."""
+    layers = view.get("layer")
+    if layers is None:
+        yield view
+    for part in layers or ():
+        yield from _units(part)
+
+
 def html(spec: str, title: str) -> str:
-    """A page that shows the chart with hover cards, without any network."""
-    safe = json.dumps(json.loads(spec), ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
+    """A page that shows the chart as wide as its window, with hover cards; the wheel zooms time, dragging moves it."""
+    safe = json.dumps(zoomable(spec), ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
     ground = json.loads(spec).get("config", {}).get("background", "#fff")
     script = _bundle().replace("</script", "<\\/script")
     return f"""<!DOCTYPE html>
@@ -130,7 +208,26 @@ def html(spec: str, title: str) -> str:
 <script type="module">
 {script}
 const actions = {{ export: true, source: false, compiled: false, editor: false }};
-window.vegaEmbed("#chart", {safe}, {{ renderer: "svg", actions }});
+const spec = {safe};
+const usual = {WIDTH};
+const stretched = (part, wide) => {{  // what is as wide as the usual view, and what stands at its right edge
+  if (Array.isArray(part)) return part.map((each) => stretched(each, wide));
+  if (part === null || typeof part !== "object") return part;
+  const one = (name, value) => {{
+    if (name === "data" || name === "datasets") return value;
+    return (name === "width" || name === "value") && value === usual ? wide : stretched(value, wide);
+  }};
+  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, one(name, value)]));
+}};
+const place = document.getElementById("chart");
+const draw = (wide) => window.vegaEmbed(place, stretched(spec, wide), {{ renderer: "svg", actions }});
+draw(usual).then(() => {{
+  const edges = place.querySelector("svg").getBoundingClientRect().width - usual;
+  const fit = () => draw(Math.max(320, Math.floor(document.documentElement.clientWidth - edges - 48)));
+  let waiting = 0;
+  window.addEventListener("resize", () => {{ clearTimeout(waiting); waiting = setTimeout(fit, 150); }});
+  fit();
+}});
 </script>
 </body>
 </html>

@@ -1,4 +1,4 @@
-"""How pictures look: light and dark grounds, type, axes. Colours of kinds of work are in ``kinds``.
+"""Themes of pictures: light and dark grounds, type, axes. Colours of kinds of work are in ``kinds``.
 
 ``config(theme)`` is a Vega-Lite configuration; the report's style sheet uses the same names. No dependencies.
 """

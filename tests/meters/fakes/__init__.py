@@ -10,9 +10,9 @@ of the monotonic clock, so a test compares a measurement with the simulator's ow
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
-import math
 import os
 import shutil
 import subprocess
@@ -20,39 +20,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from wattribute.testing.simulation import Wave
+
 HERE = Path(__file__).parent
 
 
-@dataclass(frozen=True)
-class Wave:
-    """Constant power, or a square wave that is high for ``duty`` of each period."""
-
-    high_w: float
-    low_w: float | None = None
-    period_s: float = 1.0
-    duty: float = 1.0
-
-    def power_w(self, s: float) -> float:
-        low = self.high_w if self.low_w is None else self.low_w
-        return self.high_w if (s / self.period_s) % 1 < self.duty else low
-
-    def energy_j(self, s: float) -> float:
-        """From 0 to s."""
-        low = self.high_w if self.low_w is None else self.low_w
-        whole, on = math.floor(s / self.period_s), self.duty * self.period_s
-        phase = s - whole * self.period_s
-        part = self.high_w * min(phase, on) + low * max(phase - on, 0)
-        return whole * (self.high_w * on + low * (self.period_s - on)) + part
-
-    def words(self) -> str:
-        if self.low_w is None:
-            return f"constant {self.high_w}"
-        return f"square {self.high_w} {self.low_w} {self.period_s} {self.duty}"
+def words(wave: Wave) -> str:
+    """A wave as the fake libraries read it."""
+    if wave.low_w is None:
+        return f"constant {wave.high_w}"
+    return f"square {wave.high_w} {wave.low_w} {wave.period_s} {wave.duty}"
 
 
 class _Truth:
@@ -71,16 +53,17 @@ def build(source: str, library: str, *flags: str) -> Path:
     """Compile a fake library once per session, in a folder of its own."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("no C compiler: install gcc")
         pytest.skip("no C compiler for the fake libraries")
-    target = Path(tempfile.mkdtemp(prefix="wattribute-fake-")) / library
+    folder = tempfile.mkdtemp(prefix="wattribute-fake-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = Path(folder) / library
     subprocess.run([compiler, "-O1", "-shared", "-fPIC", *flags, "-o", target, HERE / source, "-lm"], check=True)
     return target
 
 
 class _FakeLibrary(_Truth):
     variable = ""
+    meter = ""
 
     def __init__(
         self,
@@ -104,7 +87,7 @@ class _FakeLibrary(_Truth):
     def write(self, fail: Mapping[str, int] | None = None, quirks: Iterable[str] = ()) -> None:
         """(Re)write the state; a running program sees it at its next call."""
         lines = [f"devices {len(self.waves)}", f"period_ms {self.period_s * 1e3}", f"start_ns {self.start_ns}"]
-        lines += [f"gpu {i} {wave.words()}" for i, wave in enumerate(self.waves)]
+        lines += [f"gpu {i} {words(wave)}" for i, wave in enumerate(self.waves)]
         lines += [f"fail {name} {code}" for name, code in (fail or {}).items()]
         fresh = self.state.with_suffix(".new")
         fresh.write_text("\n".join([*lines, *quirks]) + "\n")
@@ -112,14 +95,19 @@ class _FakeLibrary(_Truth):
 
     def environment(self) -> dict[str, str]:
         """The environment in which a program finds this library as if a driver were installed."""
+        return os.environ | self.variables()
+
+    def variables(self) -> dict[str, str]:
+        """What that environment has beside ours."""
         path = f"{self.library.parent}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")
-        return {**os.environ, "LD_LIBRARY_PATH": path, self.variable: str(self.state)}
+        meters = f"model,{self.meter}"  # its library is found by name
+        return {"LD_LIBRARY_PATH": path, self.variable: str(self.state), "WATTRIBUTE_METERS": meters}
 
 
 class FakeNvml(_FakeLibrary):
     """libnvidia-ml.so.1; ``fail={"nvmlDeviceGetPowerUsage": 3}``, ``quirks=["gpu 0 frozen"]`` (see wave.h)."""
 
-    variable = "FAKE_NVML"
+    variable, meter = "FAKE_NVML", "nvml"
 
     def _build(self, flags: Sequence[str]) -> Path:
         return build("nvml.c", "libnvidia-ml.so.1", *flags)
@@ -128,7 +116,7 @@ class FakeNvml(_FakeLibrary):
 class FakeRocm(_FakeLibrary):
     """librocm_smi64.so."""
 
-    variable = "FAKE_AMD"
+    variable, meter = "FAKE_AMD", "amdsmi"
 
     def _build(self, flags: Sequence[str]) -> Path:
         return build("amd.c", "librocm_smi64.so", *flags)
@@ -137,7 +125,7 @@ class FakeRocm(_FakeLibrary):
 class FakeAmdsmi(_FakeLibrary):
     """libamd_smi.so."""
 
-    variable = "FAKE_AMD"
+    variable, meter = "FAKE_AMD", "amdsmi"
 
     def _build(self, flags: Sequence[str]) -> Path:
         return build("amd.c", "libamd_smi.so", "-DAMDSMI", *flags)

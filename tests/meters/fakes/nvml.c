@@ -14,6 +14,7 @@ enum { OK = 0, UNSUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, INVALID = 2, DRIVE
 #define INDEX(d) ((int)(intptr_t)(d) - 1)
 #define GPU(d) (&state.gpu[INDEX(d) & 15])
 #define BEGIN load("FAKE_NVML"); { int code = failing(__func__); if (code) return code; }
+#define REACH if (GPU(d)->lost) return 15; /* NVML_ERROR_GPU_IS_LOST */
 #define TEXT(format, ...) { snprintf(text, length, format, ##__VA_ARGS__); return OK; }
 
 int nvmlInitWithFlags(unsigned flags) { (void)flags; if (!getenv("FAKE_NVML")) return DRIVER_NOT_LOADED; BEGIN return OK; }
@@ -30,7 +31,9 @@ int nvmlDeviceGetCount_v2(unsigned *count) { BEGIN *count = (unsigned)state.devi
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *device) {
     BEGIN
     if ((int)index >= state.devices) return INVALID;
-    *device = (Device)(intptr_t)(index + 1);
+    Device d = (Device)(intptr_t)(index + 1);
+    REACH
+    *device = d;
     return OK;
 }
 int nvmlDeviceGetName(Device d, char *text, unsigned length) { BEGIN TEXT("%s", GPU(d)->name) }
@@ -44,10 +47,11 @@ int nvmlDeviceGetPciInfo_v3(Device d, Pci *pci) {
     return OK;
 }
 int nvmlDeviceGetArchitecture(Device d, unsigned *arch) { (void)d; BEGIN *arch = 7; return OK; }
-int nvmlDeviceGetCudaComputeCapability(Device d, int *major, int *minor) { (void)d; BEGIN *major = 8; *minor = 0; return OK; }
+int nvmlDeviceGetCudaComputeCapability(Device d, int *major, int *minor) { BEGIN *major = GPU(d)->major; *minor = GPU(d)->minor; return OK; }
 
 int nvmlDeviceGetPowerUsage(Device d, unsigned *mw) {
     BEGIN
+    REACH
     if (GPU(d)->silent) return UNSUPPORTED;
     *mw = (unsigned)lround(1e3 * power_w(GPU(d), refreshed_s()));
     return OK;
@@ -55,18 +59,21 @@ int nvmlDeviceGetPowerUsage(Device d, unsigned *mw) {
 #ifndef OLD_DRIVER
 int nvmlDeviceGetTotalEnergyConsumption(Device d, unsigned long long *mj) {
     BEGIN
+    REACH
     if (GPU(d)->silent) return UNSUPPORTED;
     *mj = (unsigned long long)(counter_j(GPU(d)) * 1e3);
     return OK;
 }
 int nvmlDeviceGetFieldValues(Device d, int count, Field *fields) {
     BEGIN
+    REACH
     double s = refreshed_s();
     for (int i = 0; i < count; i++) {
         Field *f = &fields[i];
         f->ret = OK; f->time = 0; f->latency = 0; f->type = 1;
         if (GPU(d)->silent || f->scope) f->ret = UNSUPPORTED;
-        else if (f->id == 186) f->value.u = (unsigned)lround(1e3 * power_w(GPU(d), s));
+        else if (f->id == 186) f->value.u = (unsigned)lround(1e3 * field_w(GPU(d), s, INSTANT));
+        else if (f->id == 185 && GPU(d)->count) f->value.u = (unsigned)lround(1e3 * field_w(GPU(d), s, AVERAGE));
         else if (f->id == 185) f->value.u = (unsigned)lround(1e3 * (energy_j(GPU(d), s) - energy_j(GPU(d), s - 1)));
         else if (f->id == 83) { f->type = 3; f->value.q = (unsigned long long)(counter_j(GPU(d)) * 1e3); }
         else f->ret = UNSUPPORTED;
@@ -76,6 +83,7 @@ int nvmlDeviceGetFieldValues(Device d, int count, Field *fields) {
 #endif
 int nvmlDeviceGetUtilizationRates(Device d, Utilization *use) {
     BEGIN
+    REACH
     use->gpu = power_w(GPU(d), refreshed_s()) >= GPU(d)->high ? 100 : 0; use->memory = 20;
     return OK;
 }

@@ -50,12 +50,16 @@ def main():
     plan = json.loads(sys.argv[2])
     files, update = Files(plan["root"]), {"powercap": powercap, "cray": cray}[plan["what"]]
     period_ns = int(plan["period_s"] * 1e9)
-    told = False
+    last_ns = gap_ns = 0
     while True:
-        update(plan, files, (time.monotonic_ns() - plan["start_ns"]) / 1e9)
-        if not told:
+        now_ns = time.monotonic_ns()
+        update(plan, files, (now_ns - plan["start_ns"]) / 1e9)
+        if not last_ns:
             print("written", flush=True)
-            told = True
+        elif now_ns - last_ns > gap_ns:  # how late this sensor was at worst: a busy machine may let it wait
+            gap_ns = now_ns - last_ns
+            files.put("gap_ns", f"{gap_ns:020d}\n")
+        last_ns = now_ns
         if sys.argv[1] == "once":
             return
         time.sleep((period_ns - (time.monotonic_ns() - plan["start_ns"]) % period_ns) / 1e9)

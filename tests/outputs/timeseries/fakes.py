@@ -132,7 +132,9 @@ def _metric(server, metric, host):
         wanted = {"attributes": list, "timeUnixNano": str, "asDouble": float}
         _fields(point, wanted | ({"startTimeUnixNano": str} if kind == "sum" else {}))
         labels = tuple(_attributes(point["attributes"]))
-        _check(dict(labels)["host"] == host, "host")
+        known = dict(labels)
+        said = known.get("host") or known.get("hw.parent") or known["hw.id"]
+        _check(said == host, "host")
         _check(int(point.get("startTimeUnixNano", 0)) <= int(point["timeUnixNano"]) < 2**63, "times")
         server.points[metric["name"], labels, int(point["timeUnixNano"])] = point["asDouble"]
 

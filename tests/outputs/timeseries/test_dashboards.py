@@ -131,6 +131,30 @@ def test_flux_gives_what_the_other_dialects_give(recent, now_s, joules):
     check(found, joules)
 
 
+def test_the_template_of_influxdb_2_asks_what_grafana_asks(recent, now_s, joules):
+    recording, start = recent
+    server = Fake(influx2, None)
+    try:
+        wattribute.send(recording, f"influx2+http://{server.place}/my%20org/b", start=start)
+    finally:
+        server.close()
+    variable, board = json.loads((FOLDER / "influxdb2-template.json").read_text())
+    assert (variable["kind"], variable["spec"]["name"], board["kind"]) == ("Variable", "bucket", "Dashboard")
+    found, taken = {}, set()
+    for cell in board["spec"]["charts"]:
+        text = cell["queries"][0]["query"].replace("v.bucket", '"wattribute"')
+        assert "$" not in text
+        text = text.replace("v.timeRangeStart", str(start // 10**9)).replace("v.timeRangeStop", str(now_s))
+        tables = evaluate(text.replace("v.windowPeriod", "5s"), server.points, now_s)
+        found[cell["name"]] = [(table[-1], table[-1]["_value"]) for table in tables]
+        cells = {(x, y) for x in range(cell["xPos"], cell["xPos"] + cell["width"])
+                 for y in range(cell["yPos"], cell["yPos"] + cell["height"])}  # fmt: skip
+        assert not taken & cells
+        assert max(x for x, _ in cells) < 12
+        taken |= cells
+    check(found, joules)
+
+
 def test_files_are_what_the_description_says_and_panels_do_not_overlap():
     done = subprocess.run([sys.executable, ROOT / "tools" / "make_dashboards.py", "--check"], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -8,15 +8,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from wattribute.model import Clock, Device, Signal
-from wattribute.outputs.timeseries import follow
-from wattribute.outputs.timeseries.follow import Follower
-from wattribute.outputs.timeseries.running import Integral, Slope, Total, Value
+from wattribute.journal.file import Journal
+from wattribute.model import Clock, Device
 from wattribute.outputs.timeseries.series import last_of_each, series, slopes
 from wattribute.plugins import Channel
-from wattribute.recorders import build, clocks
-from wattribute.recorders.journal import Journal
+from wattribute.readers import journal as build
+from wattribute.recorders import clocks
 from wattribute.recorders.sampler import plain
+from wattribute.sessions import journal_series as follow
+from wattribute.sessions.journal_series import JournalReader
+from wattribute.sessions.running_series import Integral, Slope, Total, Value
+from wattribute.testing.recordings import counter, gauge
 
 SECOND = 1_000_000_000
 EPOCH_NS = 1_760_000_000_000_000_000
@@ -48,7 +50,7 @@ def test_a_counter_in_batches_is_the_curve_of_alignment(rises, cuts, stale, wrap
     values = np.cumsum(rises)
     values = values % wraps_at if wraps_at else values
     times = EPOCH_NS + np.arange(len(values), dtype=np.int64) * 20_000_000
-    signal = Signal("x", "counter", "J", times, values, Fraction(scale), wraps_at=wraps_at, stale=stale)
+    signal = counter(values, times, scale=Fraction(scale), wraps_at=wraps_at, stale=stale)
     whole = energy(signal, Clock())
     if not stale and whole.problems:  # found stale by its medians, which a batch cannot know
         return
@@ -64,7 +66,7 @@ def test_a_counter_in_batches_is_the_curve_of_alignment(rises, cuts, stale, wrap
 def test_a_faulty_reading_at_the_end_of_a_batch_waits_for_the_next():
     times = EPOCH_NS + np.arange(6) * SECOND
     values = np.array([10, 20, 3, 30, 40, 50])  # 3 is a fault of the reading, not a reset: 30 follows
-    signal = Signal("x", "counter", "J", times, values)
+    signal = counter(values, times)
     assert fed(Total(signal), times, values, [3])[1].tolist() == [0, 10, 20, 30, 40]
     values = np.array([10, 20, 3, 4, 6, 9])  # a reset: what was used between 20 and 3 is not known
     assert fed(Total(signal), times, values, [3])[1].tolist() == [0, 10, 10, 11, 13, 16]
@@ -75,7 +77,7 @@ def test_a_gauge_in_batches_is_the_integral_of_alignment(watts, cuts):
     from wattribute.alignment import energy
 
     times = EPOCH_NS + np.cumsum(np.arange(len(watts), dtype=np.int64) * 7_000_000 + 1)
-    signal = Signal("x", "gauge", "W", times, np.array(watts))
+    signal = gauge(watts, times)
     found = fed(Integral(signal), times, signal.values, cuts)
     assert found[0].tolist() == times.tolist()
     assert found[1] == pytest.approx(energy(signal, Clock()).values, rel=1e-12)
@@ -135,7 +137,7 @@ def told(parts):
 
 def test_what_is_followed_is_what_the_recording_tells(tmp_path):
     path, batches = tmp_path / "journal", []
-    follower = Follower(path)
+    follower = JournalReader(path)
     assert follower.poll() == []  # it is not there yet
     write(path, flushed=lambda: batches.append(follower.poll()))
     assert [bool(batch) for batch in batches] == [False, False, True, True, True, True, True, True]
@@ -165,7 +167,7 @@ def whole(tmp_path_factory):
 def test_a_journal_cut_anywhere_gives_the_same(whole, tmp_path_factory, cuts):
     data, wanted = whole
     path = tmp_path_factory.mktemp("cut") / "journal"
-    follower, parts, at = Follower(path), [], 0
+    follower, parts, at = JournalReader(path), [], 0
     with path.open("wb", buffering=0) as file:
         for cut in sorted({min(cut, len(data)) for cut in cuts} | {len(data)}):
             file.write(data[at:cut])
@@ -180,7 +182,7 @@ def test_a_journal_cut_anywhere_gives_the_same(whole, tmp_path_factory, cuts):
 
 def test_a_run_too_short_to_settle_is_told_at_its_end(tmp_path):
     write(tmp_path / "journal", seconds=0.3)
-    follower = Follower(tmp_path / "journal")
+    follower = JournalReader(tmp_path / "journal")
     assert follower.poll() == []
     assert {each.metric.name for each in follower.poll(last=True)} >= {"energy", "power"}
     follower.close()
@@ -189,7 +191,7 @@ def test_a_run_too_short_to_settle_is_told_at_its_end(tmp_path):
 def test_a_journal_of_nobody_else_gives_its_room_back(tmp_path, monkeypatch):
     monkeypatch.setattr(follow, "FORGET_BYTES", 4096)
     path = tmp_path / "journal"
-    follower = Follower(path, forget=True)
+    follower = JournalReader(path, forget=True)
     before = []
     write(path, seconds=4, flushed=lambda: before.append(follower.poll()))
     assert follower.poll(last=True)

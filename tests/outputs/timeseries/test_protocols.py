@@ -17,6 +17,7 @@ from wattribute.outputs.timeseries.secrets import headers
 from wattribute.outputs.timeseries.send import send
 from wattribute.outputs.timeseries.series import ENERGY, Series, chunks, clean, points, run_name, series
 from wattribute.outputs.timeseries.target import parse
+from wattribute.testing.recordings import RecordingBuilder
 
 
 @pytest.fixture
@@ -51,9 +52,30 @@ def test_influxdb_2_takes_every_point(fake, recording, monkeypatch):
 def test_an_otlp_collector_takes_every_point(fake, recording, monkeypatch):
     server = fake(otlp, "Bearer abc")
     monkeypatch.setenv("WATTRIBUTE_PUSH_TOKEN", "abc")
-    wattribute.send(recording, f"otlp+http://{server.place}")
+    wattribute.send(recording, f"otlp+http://{server.place}?names=wattribute")
     assert server.faults == []
     assert server.points == expected(recording, lambda metric: f"wattribute.{metric.name}")
+
+
+def test_otlp_has_the_semantic_conventions_of_hardware(fake):
+    made = RecordingBuilder(10**9, epoch_ns=EPOCH_NS).thread("main 0..2000000000").host("n01")
+    for name, joules in (("node", 300), ("package 0", 120), ("GPU 0", 100), ("dram 0", 30)):
+        made.counter(name, [0, joules], every=2_000_000_000, name=f"{name} energy")
+    server = fake(otlp, None)
+    wattribute.send(made.recording(), f"otlp+http://{server.place}")
+    assert server.faults == []
+    last = {(name, dict(labels)["hw.id"]): value for (name, labels, _), value in sorted(server.points.items())}
+    assert {key: value for key, value in last.items() if "energy" in key[0]} == {
+        ("hw.host.energy", "n01"): 300,
+        ("hw.energy", "n01/package 0"): 120,
+        ("hw.energy", "n01/GPU 0"): 100,
+        ("hw.energy", "n01/dram 0"): 30,
+    }
+    assert last["hw.power", "n01/GPU 0"] == 50
+    kinds = {dict(labels)["hw.id"]: dict(labels).get("hw.type") for _, labels, _ in server.points}
+    assert kinds == {"n01": None, "n01/package 0": "cpu", "n01/GPU 0": "gpu", "n01/dram 0": "memory"}
+    parents = {dict(labels).get("hw.parent") for name, labels, _ in server.points if name == "hw.energy"}
+    assert parents == {"n01"}
 
 
 def test_points_that_a_collector_rejects_are_told(fake, recording):

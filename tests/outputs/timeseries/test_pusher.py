@@ -8,9 +8,9 @@ import pytest
 
 from tests.outputs.timeseries.test_protocols import tiny
 from wattribute.outputs.timeseries.client import RefusedError, SendError
-from wattribute.outputs.timeseries.pusher import LONGEST_PAUSE_S, RECENT_S, Pusher
-from wattribute.outputs.timeseries.spool import Spool, place
 from wattribute.outputs.timeseries.target import Request, parse
+from wattribute.sessions.pusher import LONGEST_PAUSE_S, RECENT_S, Pusher
+from wattribute.sessions.spool import Spool, place
 
 TARGET = parse("victoria+http://host")
 AWAY = SendError("refused", again=True, lost=True)

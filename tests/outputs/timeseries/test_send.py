@@ -71,6 +71,15 @@ def test_older_dashboards_get_milliwatts_by_kind(influx, recording):
     assert {row["name"] for row in influx.query("SHOW MEASUREMENTS", "old")} == {"CPU", "GPU", "PSYS"}
 
 
+def test_a_database_that_keeps_milliwatts_as_integers_gets_integers(influx, recording):
+    """Earlier tools wrote ``power=1500i``; InfluxDB refuses a float beside it."""
+    influx.write("ints", f"CPU,host=a power=1500i {EPOCH_NS}\nGPU,host=a power=7i {EPOCH_NS}\n")
+    wattribute.send(recording, influx.push("ints") + "?schema=milliwatts")
+    rows = influx.query("SELECT power FROM GPU WHERE device = 'GPU 0'", "ints")
+    assert [row["power"] for row in rows] == [round(1000 * value) for value in recording.signals[4].values.tolist()]
+    assert influx.query("SELECT first(power) AS mw FROM CPU WHERE host = 'a'", "ints")[0]["mw"] == 1500
+
+
 def test_prometheus_started_on_blocks_gives_the_recordings_joules(tmp_path, recording, joules):
     promtool = need("promtool")
     wattribute.send(recording, f"openmetrics:{tmp_path / 'run.om'}")

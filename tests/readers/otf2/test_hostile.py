@@ -66,7 +66,7 @@ def put(path, at, data):
 
 
 def test_a_folder_without_a_trace(tmp_path):
-    with pytest.raises(NotFoundError, match="no reader knows this"):
+    with pytest.raises(NotFoundError, match="unrecognised format"):
         wattribute.read(tmp_path)
     with pytest.raises(NotFoundError, match="no OTF2 anchor"):
         wattribute.read(tmp_path, format="otf2")
@@ -420,3 +420,12 @@ def test_pipes_beside_the_trace_do_not_block(archive):
 def test_the_writers_own_limit_is_the_readers(tmp_path):
     write_definitions(tmp_path / "traces.def", [record(10, compressed(0), b"x" * 100 + b"\0")], 256)
     assert (tmp_path / "traces.def").stat().st_size < 256
+
+
+def test_a_file_of_another_kind_beside_a_trace_is_not_the_trace(archive):
+    anchor = next(archive.glob("*.otf2"))
+    other = anchor.with_suffix(".txt")
+    other.write_text("hello\n")
+    with pytest.raises(WattributeError, match=other.name):
+        wattribute.read(other)
+    assert wattribute.read(anchor.with_suffix(".def")).metadata["format"] == "otf2"

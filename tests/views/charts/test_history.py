@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from tests.readers.tables_of_runs import CODECARBON, codecarbon_row, write
 from tests.views.charts.test_plot import texts
 from wattribute.errors import NoDataError, OptionError
-from wattribute.outputs.experiment import Experiment, RunRow
-from wattribute.views import plot, save
+from wattribute.sessions.experiment import Experiment, RunRow, run_table
+from wattribute.sessions.experiment import experiment as experiment_of
+from wattribute.views import charts, plot, save
 
 PANELS = ["time", "energy", "emissions", "emission rate"]
 HOSTILE = "</script><b> ${x} 'q' \" 日本"
@@ -32,7 +34,7 @@ def sets(chart, column):
     return [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
 
 
-@pytest.mark.parametrize("kind", plot.OF_EXPERIMENTS)
+@pytest.mark.parametrize("kind", [chart.name for chart in charts.every() if chart.needs == "experiment"])
 def test_either_can_be_a_pdf(kind):
     assert save.pdf(plot.draw(kind, [experiment()]).to_json()).startswith(b"%PDF")
 
@@ -50,6 +52,27 @@ def test_history_has_every_run_once_in_every_panel():
     means = next(rows for rows in sets(chart, "mean_of") if rows[0]["y"] > 50)
     assert [row["y"] for row in means] == [105.0, 106.0]  # of 100, 102 … 110 and of 101 … 111
     assert [title for title in texts(chart) if title in PANELS] == PANELS
+
+
+def test_energy_and_power_of_devices_are_panels_and_a_folder_is_its_runs(tmp_path):
+    """Two runs of codecarbon: the CPU's 72 and 36 J; its power as the file says it, the memory's as the mean."""
+    rows = [
+        codecarbon_row(20, 10.0, 2e-5, ram_kwh=1e-6, cpu_power="7.5"),
+        codecarbon_row(40, 5.0, 1e-5, ram_kwh=5e-7, cpu_power="7.1"),
+    ]
+    write(tmp_path / "emissions.csv", CODECARBON, rows)
+    found = experiment_of([tmp_path])
+    assert [run.device_j["CPU"] for run in found.runs] == pytest.approx([72.0, 36.0])
+    assert [run.device_w["CPU"] for run in found.runs] == [7.5, 7.1]
+    assert [run.device_w["memory"] for run in found.runs] == pytest.approx([0.36, 0.36])
+    table = run_table(found)
+    assert table["energy_j_memory"].to_list() == pytest.approx([3.6, 1.8])
+    devices = [f"{what} of {device}" for what in ("energy", "power") for device in ("CPU", "memory")]
+    for kind in ("history", "histogram"):
+        said = " ".join(texts(plot.draw(kind, [found])))
+        assert all(title in said for title in devices), kind
+    points = next(rows for rows in sets(plot.draw("runs", [tmp_path]), "energy_j") if "run" in rows[0])
+    assert sorted(row["energy_j"] for row in points) == pytest.approx([37.8, 75.6])
 
 
 def test_histograms_count_every_run():

@@ -3,12 +3,14 @@
 import json
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute.errors import NoDataError, OptionError
-from wattribute.views import plot, save
+from wattribute.views import charts, plot, save
+from wattribute.views.numbers import si
 
 SHOWN = {  # kind → the column whose sum is energy, and what it adds up to
     "power": ("energy_j", "measured"),
@@ -120,6 +122,27 @@ def test_heatmap_of_power_divides_by_covered_time():
         assert row["value"] == pytest.approx(wanted[row["process"], row["frame"]] or 0.0)
 
 
+def test_margins_and_title_of_a_heatmap_of_power_are_power():
+    found = wattribute.attribute(ranks(depth=2), by=("process", "frame"))
+    chart = plot.heatmap(found, value="power")
+    rows = found.rows.to_dicts()
+    frames = {}
+    for row in rows:
+        seconds = row["self_j"] / row["power_w"] if row["power_w"] else 0.0
+        joules, long = frames.get(row["frame"], (0.0, 0.0))
+        frames[row["frame"]] = joules + row["self_j"], long + seconds
+    means = {name: joules / long for name, (joules, long) in frames.items()}
+    side = next(rows for rows in chart.to_dict()["datasets"].values() if rows and "sum" in rows[0] and "row" in rows[0])
+    assert sorted(row["sum"] for row in side) == pytest.approx(sorted(means.values()))
+    assert all(row["text"].endswith("W") for row in side)
+    whole = sum(joules for joules, _ in frames.values())
+    weighty = [name for name, (joules, _) in frames.items() if joules >= 0.01 * whole]
+    hottest = max(weighty, key=means.__getitem__)
+    assert " ".join(chart.title.text) == f"{hottest}: {si(means[hottest], 'W')} on average, the highest"
+    energy = plot.heatmap(found)
+    assert "of the CPU energy" in " ".join(energy.title.text)
+
+
 def test_many_frames_and_processes_are_merged_and_said():
     chart = plot.draw("heatmap", [streams([f"kernel_{i:03d}" for i in range(300)], calls=1)], looks={"top": 20})
     assert len(rows_with(chart, "cell_j")) == 21
@@ -158,6 +181,93 @@ def test_power_is_binned_with_sums_and_extremes():
     assert all(row["low"] <= row["power"] * (1 + 1e-9) and row["power"] <= row["high"] * (1 + 1e-9) for row in rows)
 
 
+def spiky(spike_w=5000.0):
+    """Two GPUs at 100 W and 300 W for 10 s; the second has a reading of 10 ms with a spike."""
+    from dataclasses import replace
+
+    from wattribute.model import Device, Signal
+
+    times = np.arange(1001) * 10
+    power = [np.full(1000, 100.0), np.full(1000, 300.0)]
+    power[1][500] = spike_w
+    joules = [np.concatenate([[0.0], np.cumsum(watts * 0.01)]) for watts in power]
+    signals = tuple(
+        Signal("energy", "counter", "J", times, values, host="n00", device=f"GPU {i}")
+        for i, values in enumerate(joules)
+    )
+    return replace(
+        streams([]), signals=signals, devices=tuple(Device(f"GPU {i}", "gpu", "n00") for i in range(2)), topology=()
+    )
+
+
+def tops(chart):
+    """The tops of the axes of the tracks."""
+    encodings = [layer["encoding"] for part in chart.to_dict()["vconcat"] if "layer" in part for layer in part["layer"]]
+    return [e["y"]["scale"]["domain"][1] for e in encodings if e.get("y", {}).get("field") == "power"][::2]
+
+
+def test_tracks_share_a_scale_that_a_spike_does_not_stretch():
+    shared = plot.draw("power", [spiky()])
+    assert tops(shared) == pytest.approx([330.0, 330.0])  # 300 W and a tenth, no room for names of what ran
+    assert any("up to 5.00 kW" in text for text in texts(shared))
+    assert tops(plot.draw("power", [spiky()], looks={"axes": "own"})) == pytest.approx([100.0, 330.0])
+    full = plot.draw("power", [spiky()], looks={"axes": "full"})
+    assert tops(full) == pytest.approx([5000.0, 5000.0])
+    assert not any("cut off" in text for text in texts(full))
+    assert tops(plot.draw("power", [spiky(320.0)])) == pytest.approx([320.0, 320.0])  # near: nothing is cut
+    with pytest.raises(OptionError, match="unknown kind of axes 'shard'; did you mean 'shared'"):
+        plot.draw("power", [spiky()], looks={"axes": "shard"})
+
+
+def test_emissions_are_a_rate_whose_area_is_the_sum():
+    recording = streams(["a"])
+    chart = plot.draw("carbon", [recording], looks={"zone": "FR"})
+    emissions = wattribute.emissions(wattribute.attribute(recording, by="device"), zone="FR")
+    rows = next(rows for rows in chart.to_dict()["datasets"].values() if rows and "g_per_h" in rows[0])
+    hours = np.diff([row["start"] for row in rows]) / 1000 / 3600  # the axis is in milliseconds
+    area = sum(row["g_per_h"] * long for row, long in zip(rows[:-1], hours, strict=True))
+    assert area == pytest.approx(emissions.co2e_g, rel=1e-6)
+    said = texts(chart)
+    assert any(text.startswith("emission rate") and si(emissions.co2e_g, "g") in text for text in said)
+    assert not any("intensity of the electricity" in text for text in said)  # the same all the time: the title says it
+
+
+def test_emissions_of_runs_are_those_of_the_time_that_was_asked_for():
+    whole, half = ranks(depth=1), wattribute.attribute(ranks(depth=1), by="device", begin=0.0, end=0.5)
+    chart = plot.runs([wattribute.attribute(whole, by="device")] * 4 + [half], zone="FR")
+    shown = [
+        rows for rows in chart.to_dict()["datasets"].values() if rows and rows[0].keys() == {"run", "value", "text"}
+    ]
+    grams = next([row["value"] for row in rows] for rows in shown if rows[0]["text"].endswith(" mg"))
+    joules = next([row["value"] for row in rows] for rows in shown if rows[0]["text"].endswith(" J"))
+    assert np.array(grams) / np.array(joules) == pytest.approx([grams[0] / joules[0]] * 5)
+
+
+def test_panels_that_show_nothing_are_left_out():
+    from dataclasses import replace
+
+    recording = streams(["a"])
+    dead = [replace(one, values=one.values * 0) if one.name == "gpu_memory" else one for one in recording.signals]
+    said = texts(plot.draw("panels", [replace(recording, signals=tuple(dead))]))
+    assert "memory" not in said
+    assert any("every reading is 0: memory" in text for text in said)
+    alone = texts(plot.draw("memory", [replace(recording, signals=tuple(dead))]))
+    assert "memory" in alone  # what was asked for is drawn
+
+
+def test_frames_without_energy_have_no_panel_in_a_distribution():
+    from dataclasses import replace
+
+    recording = ranks(depth=2)  # write takes no time of its own in the last reading only; so cut the readings short
+    early = tuple(replace(one, times=one.times[:40], values=one.values[:40]) for one in recording.signals)
+    said = texts(plot.draw("distribution", [replace(recording, signals=early)]))
+    energies = wattribute.attribute(replace(recording, signals=early), by="frame").rows
+    without = energies.filter(energies["self_j"] <= 0)["frame"].to_list()
+    assert without
+    assert not set(without) & set(said)
+    assert any(f"{len(without)} frames without any energy are not drawn" in text for text in said)
+
+
 def test_runs_compare_energy_against_time():
     many = [ranks(power_w=100 + 10 * i, depth=1) for i in range(6)]
     chart = plot.draw("runs", many)
@@ -182,12 +292,12 @@ def test_panels_have_one_per_quantity_and_memory_its_own():
         plot.memory(ranks())
 
 
-OF_RECORDINGS = [kind for kind in plot.KINDS if kind not in plot.OF_EXPERIMENTS]  # the others: test_history
+OF_RECORDINGS = [chart.name for chart in charts.every() if chart.needs != "experiment"]  # the others: test_history
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OF_RECORDINGS if kind not in ("runs", "carbon")])
 def test_hostile_names_stay_text_in_every_chart(kind):
-    theme = ("light", "dark")[list(plot.KINDS).index(kind) % 2]
+    theme = ("light", "dark")[OF_RECORDINGS.index(kind) % 2]
     chart = plot.draw(kind, [streams(list(HOSTILE))], looks={"theme": theme})
     drawn = save.svg(chart.to_json())
     root = ElementTree.fromstring(drawn)  # well-formed: no control characters, everything escaped
@@ -201,10 +311,10 @@ def test_hostile_names_stay_text_in_every_chart(kind):
 @pytest.mark.parametrize(
     "kind", ["power", "timeline", "heatmap", "distribution", "books", "flame", "sunburst", "callgraph"]
 )
-@pytest.mark.parametrize("energy_j", [0.0, 10e6])
-def test_nothing_and_megajoules_are_drawn(kind, energy_j):
+@pytest.mark.parametrize("energy_j", [1e-9, 10e6])
+def test_next_to_nothing_and_megajoules_are_drawn(kind, energy_j):
     said = " ".join(texts(plot.draw(kind, [streams(["only one"], energy_j=energy_j)])))
-    assert ("10.0 MJ" in said) == (energy_j > 0)
+    assert ("10.0 MJ" in said) == (energy_j > 1)
     assert "nan" not in said.lower()
 
 
@@ -217,10 +327,27 @@ def test_without_spans_power_and_panels_are_still_drawn():
     recording = streams([])
     power = plot.draw("power", [recording])
     assert shown_j(power, "power") == pytest.approx(1000.0)
-    assert any("try another --of" in text for text in texts(power))
+    assert any("the recording has no spans" in text for text in texts(power))
     assert "utilisation" in texts(plot.draw("panels", [recording]))
-    with pytest.raises(NoDataError, match="no location uses GPU 0"):
-        plot.draw("timeline", [recording])
+    assert "1.00 kJ measured, none of it in spans" in texts(plot.draw("timeline", [recording]))
+
+
+def test_a_title_replaces_that_of_the_chart(tmp_path):
+    target = plot.write("timeline", [streams(["a", "b"])], tmp_path / "x.svg", title="Node 7 <after>")
+    assert "Node 7 &lt;after&gt;" in target.read_text()
+    with pytest.raises(OptionError, match="--title is for pictures"):
+        plot.write("callgraph", [ranks(depth=3)], tmp_path / "x.dot", title="Node 7")
+
+
+def test_frames_have_colours_of_their_own_that_stay():
+    def colours(names):
+        chart = plot.draw("timeline", [streams(names)], looks={"colour": "frame"}).to_dict()
+        rows = [row for rows in chart["datasets"].values() for row in rows]
+        return {row["frame"]: row["ground"] for row in rows if "frame" in row}
+
+    few, many = colours(["a", "b"]), colours(["c", "a", "d", "b"])
+    assert len(set(many.values())) == 4
+    assert few == {name: many[name] for name in "ab"}
 
 
 def test_labels_never_leave_the_picture():

@@ -1,11 +1,14 @@
 """A headless Chromium for the page's tests; every message on its console, and every failed request, fails the test."""
 
-import os
+import shutil
+import subprocess
+import tarfile
 
 import pytest
 
-from tests.conftest import need
+from tests.conftest import NET_S, need
 
+PATIENCE_MS = NET_S * 500  # a last net, not a measure of speed
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -18,16 +21,29 @@ FLAGS = [
 @pytest.fixture(scope="session")
 def chromium():
     path = need("chromium")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip("playwright is not installed: pip install 'wattribute[dev]'")
+    reason = "playwright is not installed: pip install 'wattribute[dev]'"
+    sync_playwright = pytest.importorskip("playwright.sync_api", reason=reason).sync_playwright
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """The accessibility checker axe-core, from npm."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed: axe-core comes from it")
+    folder = tmp_path_factory.mktemp("axe")
+    command = [npm, "pack", "axe-core@4", "--silent", "--fetch-retries=0", "--fetch-timeout=20000"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"npm cannot fetch axe-core here: {done.stderr[-200:]}")
+    with tarfile.open(next(folder.glob("*.tgz"))) as packed:
+        file = packed.extractfile("package/axe.min.js")
+        assert file is not None
+        return file.read().decode()
 
 
 class Tab:
@@ -35,6 +51,7 @@ class Tab:
 
     def __init__(self, context):
         self.page = context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
         self.complaints = []
         self.requests = []
         self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
@@ -43,14 +60,14 @@ class Tab:
 
     def open(self, url):
         self.page.goto(url)
-        self.page.wait_for_selector("body[data-loaded]", timeout=20000)
+        self.page.wait_for_selector("body[data-loaded]")
         self.settle()
         return self
 
     def settle(self):
         """Until nothing is being fetched or added up."""
         self.page.wait_for_timeout(120)
-        self.page.wait_for_selector('#panel[aria-busy="false"]', timeout=20000)
+        self.page.wait_for_selector('#panel[aria-busy="false"]')
         self.page.wait_for_timeout(80)
 
     def x(self, seconds):

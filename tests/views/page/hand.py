@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tests.recordings import spans
-from wattribute.model import Clock, Device, Frames, Link, Locations, Nodes, Processes, Recording, Signal, SpanTable
+from wattribute.model import Recording
+from wattribute.testing.recordings import RecordingBuilder
 
 SECOND = 1000  # ticks
 HOSTILE = "<script>alert(1)</script>"
@@ -17,45 +17,20 @@ HOSTILE = "<script>alert(1)</script>"
 
 def recording(kernels: int = 4, length_s: int = 10) -> Recording:
     """Rank 0's stream runs ``kernels`` kernels back to back up to 8 s; a counter at 100 W, then 300 W."""
-    frames = Frames.of(
-        [
-            ("main", "user", "function", "main.c", 3),
-            (HOSTILE, "user", "function"),
-            ("MPI_Waitall", "mpi", "wait"),
-            ("heavy_kernel(float*, float const*)", "hip", "kernel"),
-            ("计算能量", "hip", "kernel"),
-        ]
-    )
-    nodes = Nodes.of([(0, "node01", "node", -1)])
-    processes = Processes.of(
-        [(0, "MPI Rank 0", "process", 0), (1, "MPI Rank 1", "process", 0), (2, "HIP Context 0", "accelerator", 0, 0)]
-    )
-    locations = Locations.of(
-        [
-            (0, "Master thread", "cpu", 0),
-            (1, "Master thread", "cpu", 1),
-            (2, "HIP[0:1]", "gpu", 2),
-            (3, "idle", "gpu", 2),
-        ]
-    )
-    host = spans([(0, 10000, 0, -1), (1000, 4000, 1, 0), (4000, 9000, 2, 0)])
+    made = RecordingBuilder(SECOND, length_ticks=length_s * SECOND, name=f"two ranks {HOSTILE}").host("node01")
+    made.frames(("main", "user", "function", "main.c", 3), (HOSTILE, "user", "function"))
+    made.frames(("MPI_Waitall", "mpi", "wait"))
+    host = f"main 0s..10s, {HOSTILE} 1s..4s, MPI_Waitall 4s..9s"
+    made.process("MPI Rank 0").process("MPI Rank 1").process("MPI Rank 0").thread(host, "Master thread")
+    made.process("MPI Rank 1").thread(host, "Master thread").process("MPI Rank 0")
     edges = np.linspace(0, 8000, kernels + 1).round().astype(int).tolist()
-    stream = spans([(edges[i], edges[i + 1], 3 + i % 2, -1) for i in range(kernels)])
-    times = np.arange(0, 10001, 500, dtype=np.int64)
+    names = ("heavy_kernel(float*, float const*)", "计算能量")
+    rows = [(edges[i], edges[i + 1], names[i % 2]) for i in range(kernels)]
+    made.stream(rows, "HIP[0:1]", context="HIP Context 0").stream(name="idle").link("GPU 0", 2)
+    times = np.arange(0, 10001, 500)
     joules = np.where(times <= 5000, times * 100, 500_000 + (times - 5000) * 300)  # mJ: 100 W, then 300 W
-    counter = Signal("hip:::energy:device=0", "counter", "J", times, joules, Fraction(1, 1000), "node01", "GPU 0", 3)
-    return Recording(
-        Clock(SECOND, 0, length_s * SECOND),
-        frames,
-        nodes,
-        processes,
-        locations,
-        SpanTable({0: host, 1: host, 2: stream}),
-        (counter,),
-        (Device("GPU 0", "gpu", "node01"),),
-        (Link("node01", "GPU 0", (2,), "given"),),
-        metadata={"name": f"two ranks {HOSTILE}"},
-    )
+    made.counter("GPU 0", joules, times, name="hip:::energy:device=0", scale=Fraction(1, 1000), location=3)
+    return made.recording()
 
 
 def start(*arguments: object) -> tuple[subprocess.Popen[str], str]:

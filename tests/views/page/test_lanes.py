@@ -5,22 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import curves, nested_spans, spans_of
 from wattribute._core import tiles
+from wattribute.testing.recordings import spans
+from wattribute.testing.strategies import curves, nested_spans
 from wattribute.views.page import lanes
-from wattribute.views.page.lanes import Files, Grid, Lane, Writer, exact
+from wattribute.views.page.lanes import Grid, Lane, LaneFiles, LaneWriter, exact
 
 
 def stored(folder, table, keep=None, energies=None, length=None, before=()):
     """The lane as written and read back; ``before``: lanes that stand before it in the same files."""
     keep = np.ones(4, bool) if keep is None else keep
     length = max([1, *table.end.tolist()]) if length is None else length
-    writer = Writer(folder, Grid.over(length), 4)
+    writer = LaneWriter(folder, Grid.over(length), 4)
     for i, other in enumerate(before):
         writer.add(100 + i, other, keep, energies)
     entry = writer.add(7, table, keep, energies)
     writer.close()
-    return Lane(Files(folder), entry, 4, keep, energies)
+    return Lane(LaneFiles(folder), entry, 4, keep, energies)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def test_a_stretch_from_disk_is_the_stretch_from_memory(folder, table, other, en
 
 def test_exact_spans_carry_their_energy(folder):
     # S rises by 2 J per tick: the span [3, 9) used 12 J, and its child [4, 5), whose frame is not kept, none of its own
-    table = spans_of([(3, 9, 0, -1), (4, 5, 1, 0)])
+    table = spans([(3, 9, 0, -1), (4, 5, 1, 0)])
     lane = stored(folder, table, np.array([True, False, True, True]), (np.array([0, 10]), np.array([0.0, 20.0])))
     shown = exact(lane, 0, 10)
     assert shown["energy"][0] == 12
@@ -67,13 +68,13 @@ def test_exact_spans_carry_their_energy(folder):
 
 
 def test_the_children_of_a_span_skip_frames_that_are_not_kept(folder):
-    table = spans_of([(0, 9, 0, -1), (1, 6, 1, 0), (2, 4, 2, 1), (7, 8, 3, 0)])
+    table = spans([(0, 9, 0, -1), (1, 6, 1, 0), (2, 4, 2, 1), (7, 8, 3, 0)])
     start, end = stored(folder, table, np.array([True, False, True, True])).children(0)
     assert sorted(zip(start.tolist(), end.tolist(), strict=True)) == [(2, 4), (7, 8)]
 
 
 def test_finding_the_next_span_of_a_frame(folder):
-    lane = stored(folder, spans_of([(0, 1, 0, -1), (2, 3, 1, -1), (4, 5, 1, -1)]))
+    lane = stored(folder, spans([(0, 1, 0, -1), (2, 3, 1, -1), (4, 5, 1, -1)]))
     assert lane.first_of([1], -1, 99) == 1
     assert lane.first_of([1], 2, 99) == 2
     assert lane.first_of([1], 2, 4) is None

@@ -9,18 +9,17 @@ import pytest
 
 from tests.meters.fakes import FakeNvml, Wave
 from tests.views.page.test_server import ask
+from wattribute.model.status import CarbonStatus, DeviceStatus, Status
 from wattribute.views.page.live import KEPT, LiveSession, serve
 
 HOSTILE = "GPU <script>alert(1)</script> 0"
 
 
-def status(number, power_w=300.0, **more):
-    carbon = {"co2e_g": 1.0, "g_per_kwh": 400.0, "name": "World average", "assumed": True, "fallback": False}
-    device = {"device": HOSTILE, "kind": "gpu", "model": "", "source": "", "estimated": False, "apart": "", "note": ""}
-    device |= {"power_w": power_w, "energy_j": power_w * number, "power_limit_w": 400.0, "memory_total_bytes": None}
-    sums = {"power_w": power_w, "energy_j": power_w * number, "estimated": False, "carbon": carbon, "host": "here"}
-    machine = {"cpu_percent": None, "cpus": 2, "memory_bytes": None, "problems": [], "elapsed_s": float(number)}
-    return {"live": [device], "epoch_ns": 10**18 + number * 10**9, **sums, **machine, **more}
+def status(number, power_w=300.0):
+    energy_j, epoch_ns = power_w * number, 10**18 + number * 10**9
+    device = DeviceStatus(HOSTILE, "gpu", power_w=power_w, energy_j=energy_j, power_limit_w=400.0)
+    carbon = CarbonStatus(1.0, 400.0, "World average", assumed=True)
+    return Status(0, epoch_ns, float(number), "here", [device], carbon, power_w, energy_j, cpus=2)
 
 
 def test_the_page_gets_what_it_has_not_seen():
@@ -99,18 +98,13 @@ def test_a_browser_sees_a_monitor_live_and_its_end(tab, tmp_path):
         assert tab.page.locator("[data-device='CPU'] .tag").inner_text() == "estimated"
         assert "CPU is not added" in tab.page.locator("#notes").inner_text()
         joules, points = tab.page.evaluate("[wattribute.now.energy_j, wattribute.rows.length]")
-        for _ in range(100):  # it goes on by itself
-            tab.page.wait_for_timeout(100)
-            now_j, now_points = tab.page.evaluate("[wattribute.now.energy_j, wattribute.rows.length]")
-            if now_j > joules and now_points > points:
-                break
-        else:
-            pytest.fail("the page stands still")
+        later = "([j, n]) => wattribute.now.energy_j > j && wattribute.rows.length > n"
+        tab.page.wait_for_function(later, arg=[joules, points])  # it goes on by itself
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate()
     assert process.returncode == 0
-    tab.page.wait_for_selector("#banner:not([hidden])", timeout=10000)
+    tab.page.wait_for_selector("#banner:not([hidden])")
     assert "has ended" in tab.page.locator("#banner").inner_text()
     tab.page.goto("about:blank")  # it would ask for ever
     assert all("ERR_CONNECTION" in told for told in tab.complaints)  # only that nobody answers any more

@@ -1,4 +1,4 @@
-"""Posts requests to one server over a connection that is kept, and says of each failure what kind it is.
+"""HTTP client of one server: keeps its connection open and classifies failures.
 
 That a connection is kept is more than thrift: when a server is killed and started again between two requests, the
 broken connection is the only sign of it.
@@ -6,6 +6,7 @@ broken connection is the only sign of it.
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import re
@@ -15,11 +16,13 @@ from contextlib import suppress
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from ...backoff import TEMPORARY_STATUSES
 from .target import Request, Target
 
-_AGAIN = {408, 425, 429, 500, 502, 503, 504}
 _MOST_BYTES = 1 << 16
 _SHOWN = 160
+_INTEGER = re.compile(r'on measurement \\?"(.+?)\\?" is type float, already exists as type integer')
+_VALUE = re.compile(r"=([^=\s]+) (?=-?\d+$)", re.MULTILINE)  # of a line: the value before its time
 
 
 class SendError(Exception):
@@ -39,7 +42,7 @@ class RefusedError(SendError):
 
 
 class Client:
-    """One server."""
+    """A connection to one server."""
 
     def __init__(self, target: Target, headers: Mapping[str, str], timeout_s: float = 10.0) -> None:
         self.target, self.timeout_s = target, timeout_s
@@ -47,15 +50,20 @@ class Client:
         self._connection: http.client.HTTPConnection | None = None
         self._prefix = ""  # in front of paths when a proxy is asked
         self._made = False  # whether we tried to create the database
+        self._whole: set[str] = set()  # measurements whose milliwatts the database keeps as integers
 
     def post(self, request: Request) -> None:
         """Send one request; raises SendError."""
         sent = {"Content-Type": request.type, "Content-Encoding": "gzip"}
-        status, body, wait_s = self._ask(request.path, request.body, sent)
+        content = self._fitted(request.body)
+        status, body, wait_s = self._ask(request.path, content, sent)
         if status == 404 and self.target.protocol == "influx" and not self._made:
             self._made = True
             if self._create():
-                status, body, wait_s = self._ask(request.path, request.body, sent)
+                status, body, wait_s = self._ask(request.path, content, sent)
+        while status == 400 and self._learnt(body):  # points that were stored are stored once
+            content = self._fitted(request.body)
+            status, body, wait_s = self._ask(request.path, content, sent)
         if status // 100 != 2:
             raise self._failure(status, body, wait_s)
         if self.target.protocol == "otlp":
@@ -66,8 +74,29 @@ class Client:
             self._connection.close()
             self._connection = None
 
+    def _learnt(self, body: bytes) -> bool:
+        """Whether the server says that a measurement has its milliwatts as integers, and we did not know it."""
+        conflict = _INTEGER.search(body.decode("utf-8", "replace"))
+        if conflict is None or self.target.options.get("schema") != "milliwatts" or conflict[1] in self._whole:
+            return False
+        self._whole.add(conflict[1])
+        return True
+
+    def _fitted(self, body: bytes) -> bytes:
+        """The content of a request, with whole milliwatts for those measurements that want them."""
+        if not self._whole:
+            return body
+        lines = gzip.decompress(body).decode().splitlines(keepends=True)
+        return gzip.compress("".join(map(self._rounded, lines)).encode(), 1, mtime=0)
+
+    def _rounded(self, line: str) -> str:
+        """A line of the protocol with its value as an integer, ``power=251300i``, if its measurement is one of them."""
+        if line.split(",", 1)[0].replace("\\", "") not in self._whole:
+            return line
+        return _VALUE.sub(lambda value: f"={round(float(value[1]))}i ", line)
+
     def _create(self) -> bool:
-        """InfluxDB 1.x has databases that somebody must create; it does no harm when there is one."""
+        """Create the database of InfluxDB 1.x; harmless if it exists."""
         name = self.target.path.replace("\\", "\\\\").replace('"', '\\"')
         body = urlencode({"q": f'CREATE DATABASE "{name}"'}).encode()
         status, _, _ = self._ask("/query", body, {"Content-Type": "application/x-www-form-urlencoded"})
@@ -88,8 +117,8 @@ class Client:
             raise SendError(f"its certificate is not trusted ({error.verify_message})") from error
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            said = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-            raise SendError(_plain(said), again=True, lost=True) from error
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+            raise SendError(_plain(reason), again=True, lost=True) from error
         if answer.will_close or not answer.isclosed():
             self.close()
         wait = answer.headers.get("Retry-After", "")
@@ -110,13 +139,13 @@ class Client:
         return secure
 
     def _failure(self, status: int, body: bytes, wait_s: float) -> SendError:
-        said = _plain(body.decode("utf-8", "replace"))
-        message = f"HTTP {status}" + (f": {said}" if said else "")
+        answer = _plain(body.decode("utf-8", "replace"))
+        message = f"HTTP {status}" + (f": {answer}" if answer else "")
         if status in (401, 403):
             return SendError(f"HTTP {status}, the server does not accept our user, password or token")
-        if status in (404, 405, 407) or status // 100 == 3:  # a wrong address, which somebody may mend
+        if status in (404, 405, 407) or status // 100 == 3:  # a wrong address, which the user may correct
             return SendError(message)
-        if status in _AGAIN or status >= 500:
+        if status in TEMPORARY_STATUSES or status >= 500:
             return SendError(message, again=True, lost=status in (502, 503, 504), wait_s=wait_s)
         return RefusedError(message)
 

@@ -18,15 +18,15 @@ TYPES = {
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-def exposition(told: Iterable[Series], openmetrics: bool = True, times: bool = True) -> str:
+def exposition(series: Iterable[Series], openmetrics: bool = True, times: bool = True) -> str:
     """All points in one text; without ``times`` only the last one of each series, as of now."""
-    return "".join(pieces(list(told), openmetrics, times))
+    return "".join(pieces(list(series), openmetrics, times))
 
 
-def pieces(told: list[Series], openmetrics: bool = True, times: bool = True) -> Iterator[str]:
+def pieces(series: list[Series], openmetrics: bool = True, times: bool = True) -> Iterator[str]:
     """The same piece by piece, families one after the other."""
     for metric in METRICS:
-        same = [each for each in told if each.metric is metric and len(each)]
+        same = [each for each in series if each.metric is metric and len(each)]
         if same:
             yield _head(metric, openmetrics)
             for each in same:

@@ -1,4 +1,4 @@
-"""Series → requests: the bytes that each protocol wants, and where they are sent to. Encoding and nothing else.
+"""Series → requests: the body and the path that each protocol needs. Encoding only.
 
 Times of VictoriaMetrics and Prometheus are whole milliseconds, those of Influx and OTLP nanoseconds. The same points
 always give the same bytes, so that what is sent twice is stored once.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from urllib.parse import quote, urlencode
 
@@ -24,10 +25,10 @@ _ESCAPED = str.maketrans({",": r"\,", "=": r"\=", " ": r"\ "})
 Encoder = Callable[[Sequence[Series], Target], Iterator[tuple[str, str, str]]]  # gives (path, type, text)
 
 
-def requests(told: Iterable[Series], target: Target) -> Iterator[Request]:
+def requests(series: Iterable[Series], target: Target) -> Iterator[Request]:
     """The requests that carry these series, in their order."""
     encode = _ENCODERS[target.protocol]
-    for chunk in chunks(told, MOST_POINTS):
+    for chunk in chunks(series, MOST_POINTS):
         for path, kind, text in encode(chunk, target):
             yield Request(path, kind, gzip.compress(text.encode(), 1, mtime=0), points(chunk))
 
@@ -35,18 +36,18 @@ def requests(told: Iterable[Series], target: Target) -> Iterator[Request]:
 # -------------------------------------------------------------------------------------------------- line protocol
 
 
-def line_protocol(told: Iterable[Series], measurement: str = "wattribute", step_ns: int = 1) -> str:
+def line_protocol(series: Iterable[Series], measurement: str = "wattribute", step_ns: int = 1) -> str:
     """A line per point: ``wattribute,device=GPU\\ 0,host=node1 power_watts=251.3 1700000000000000000``."""
     parts = []
-    for each in told:
+    for each in series:
         parts.append(_lines(f"{measurement}{_tags(each.labels)} {each.metric.field}=", each, step_ns))
     return "".join(parts)
 
 
-def milliwatts(told: Iterable[Series]) -> str:
+def milliwatts(series: Iterable[Series]) -> str:
     """Power as older dashboards of powermetrics want it: a measurement per kind of device, field ``power`` in mW."""
     parts = []
-    for each in told:
+    for each in series:
         if each.metric is POWER:
             labels = dict(each.labels)
             measurement = labels.pop("kind", "other").upper().translate(_ESCAPED)
@@ -66,45 +67,45 @@ def _tags(labels: Labels) -> str:
     return "".join(f",{name}={value.translate(_ESCAPED)}" for name, value in labels)
 
 
-def _influx(told: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
+def _influx(series: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
     query = {"db": target.path, "precision": "ns"} | ({"rp": target.options["rp"]} if "rp" in target.options else {})
-    text = milliwatts(told) if target.options.get("schema") == "milliwatts" else line_protocol(told)
+    text = milliwatts(series) if target.options.get("schema") == "milliwatts" else line_protocol(series)
     if text:
         yield f"/write?{urlencode(query)}", "text/plain; charset=utf-8", text
 
 
-def _influx2(told: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
+def _influx2(series: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
     organisation, bucket = target.path.split("/")
     query = urlencode({"org": organisation, "bucket": bucket, "precision": "ns"})
-    yield f"/api/v2/write?{query}", "text/plain; charset=utf-8", line_protocol(told)
+    yield f"/api/v2/write?{query}", "text/plain; charset=utf-8", line_protocol(series)
 
 
 # ------------------------------------------------------------------------------------------------- VictoriaMetrics
 
 
-def _victoria(told: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
+def _victoria(series: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
     prefix, form = _prefix(target), target.options.get("format", "influx")
     if form == "csv":
-        for metric, same in _by_metric(told):
+        for metric, same in _by_metric(series):
             yield f"{prefix}/api/v1/import/csv?{urlencode({'format': csv_format(metric)})}", "text/csv", csv(same)
     elif form == "prometheus":
-        yield f"{prefix}/api/v1/import/prometheus", "text/plain", exposition(told, openmetrics=False, times=True)
+        yield f"{prefix}/api/v1/import/prometheus", "text/plain", exposition(series, openmetrics=False, times=True)
     else:  # a measurement and its field become one name: wattribute_energy_joules_total
-        yield f"{prefix}/write?precision=ms", "text/plain; charset=utf-8", line_protocol(told, step_ns=MS)
+        yield f"{prefix}/write?precision=ms", "text/plain; charset=utf-8", line_protocol(series, step_ns=MS)
 
 
 def csv_format(metric: Metric) -> str:
-    """Tells VictoriaMetrics what the columns of ``csv`` are."""
+    """Describe the columns of ``csv`` to VictoriaMetrics."""
     labels = [f"{number}:label:{name}" for number, name in enumerate(_LABELS, 1)]
     return ",".join(
         [*labels, f"{len(_LABELS) + 1}:time:unix_ms", f"{len(_LABELS) + 2}:metric:wattribute_{metric.field}"]
     )
 
 
-def csv(told: Iterable[Series]) -> str:
+def csv(series: Iterable[Series]) -> str:
     """Points of one metric as CSV, labels first; an empty label is none."""
     parts = []
-    for each in told:
+    for each in series:
         labels = dict(each.labels)
         prefix = "".join(_quoted(labels.get(name, "")) + "," for name in _LABELS)
         thin = each.thinned(MS)
@@ -117,8 +118,8 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(letter in text for letter in ',"') else text
 
 
-def _by_metric(told: Sequence[Series]) -> Iterator[tuple[Metric, list[Series]]]:
-    ordered = sorted(told, key=lambda each: each.metric.name)
+def _by_metric(series: Sequence[Series]) -> Iterator[tuple[Metric, list[Series]]]:
+    ordered = sorted(series, key=lambda each: each.metric.name)
     for metric, same in groupby(ordered, key=lambda each: each.metric):
         yield metric, list(same)
 
@@ -130,14 +131,21 @@ def _prefix(target: Target) -> str:
 # ------------------------------------------------------------------------------------------------------------ OTLP
 
 
-def otlp(told: Sequence[Series]) -> str:
+_HARDWARE = {"dram": "memory", "psys": "enclosure"}  # our kinds of devices → hw.type, where they differ
+
+
+def otlp(series: Sequence[Series], names: str = "semconv") -> str:
     """An ExportMetricsServiceRequest as JSON, which OTLP/HTTP allows beside protobuf.
 
-    64-bit integers are strings there; sums are cumulative since the run began.
+    64-bit integers are strings there; sums are cumulative since the run began. Energy and power have the names and
+    attributes of OpenTelemetry's semantic conventions for hardware, or our own (``names="wattribute"``).
     """
+    if names == "semconv":
+        series = [_conventional(each) for each in series]
     hosts: dict[str, list[Series]] = {}
-    for each in told:
-        hosts.setdefault(dict(each.labels).get("host", ""), []).append(each)
+    for each in series:
+        labels = dict(each.labels)
+        hosts.setdefault(labels.get("host") or labels.get("hw.parent") or _host(labels), []).append(each)
     return _json(
         resourceMetrics=_list(
             _json(
@@ -151,20 +159,43 @@ def otlp(told: Sequence[Series]) -> str:
     )
 
 
+def _conventional(each: Series) -> Series:
+    """Energy and power as the semantic conventions for hardware have them: a host's total apart from its parts."""
+    labels = dict(each.labels)
+    if each.metric not in (ENERGY, POWER):
+        return each
+    device, host, kind = labels.pop("device", ""), labels.pop("host", ""), labels.pop("kind", "")
+    about = {f"wattribute.{name}": value for name, value in labels.items()}
+    if kind == "node":
+        metric = replace(each.metric, name=f"hw.host.{each.metric.name}")
+        about |= {"hw.id": host or device, "hw.name": device}
+    else:
+        metric = replace(each.metric, name=f"hw.{each.metric.name}")
+        about |= {"hw.id": f"{host}/{device}" if host else device, "hw.name": device, "hw.parent": host}
+        about["hw.type"] = _HARDWARE.get(kind, kind)
+    return replace(each, metric=metric, labels=tuple(sorted((k, v) for k, v in about.items() if v)))
+
+
+def _host(labels: dict[str, str]) -> str:
+    """The host of a host's own metric."""
+    return labels.get("hw.id", "") if "hw.type" not in labels else ""
+
+
 def _metric(metric_and_series: tuple[Metric, Sequence[Series]]) -> str:
-    metric, told = metric_and_series
-    points = _list(filter(None, map(_points, told)))
+    metric, series = metric_and_series
+    points = _list(filter(None, map(_points, series)))
     data = _json(gauge=_json(dataPoints=points))
-    if metric is ENERGY:
+    if metric.kind == "counter":
         data = _json(sum=_json(dataPoints=points, aggregationTemporality="2", isMonotonic="true"))  # 2: cumulative
-    named = {"name": f"wattribute.{metric.name}", "unit": metric.symbol, "description": metric.help}
+    name = metric.name if metric.name.startswith("hw.") else f"wattribute.{metric.name}"
+    named = {"name": name, "unit": metric.symbol, "description": metric.help}
     return json.dumps(named)[:-1] + "," + data[1:]
 
 
 def _points(each: Series) -> str:
     """All points of a series, as text: there are thousands of them a second."""
     common = f'{{"attributes":{_attributes(each.labels)},'
-    if each.metric is ENERGY:
+    if each.metric.kind == "counter":
         common += f'"startTimeUnixNano":"{each.start_ns}",'
     pairs = zip(each.times_ns.tolist(), each.values.tolist(), strict=True)
     return ",".join([f'{common}"timeUnixNano":"{at}","asDouble":{value!r}}}' for at, value in pairs])
@@ -182,10 +213,10 @@ def _list(parts: Iterable[str]) -> str:
     return f"[{','.join(parts)}]"
 
 
-def _otlp(told: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
+def _otlp(series: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
     path = _prefix(target)
     path = path if path.endswith("/v1/metrics") else f"{path}/v1/metrics"
-    yield path, "application/json", otlp(told)
+    yield path, "application/json", otlp(series, target.options.get("names", "semconv"))
 
 
 _ENCODERS: dict[str, Encoder] = {"influx": _influx, "influx2": _influx2, "otlp": _otlp, "victoria": _victoria}

@@ -1,4 +1,4 @@
-"""Who we are to a server: from the environment or a file that only its owner can read, never from the command line.
+"""Credentials for servers: from the environment or a file that only its owner can read, never from the command line.
 
 ::
 
@@ -76,10 +76,10 @@ def _file(given: str | os.PathLike[str] | None, environment: Mapping[str, str]) 
         raise OptionError(f"{path}: others can read the secrets in it; run: chmod 600 {path}")
     tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        found: dict[str, Mapping[str, Any]] = tomllib.loads(content.decode())
+        tables: dict[str, Mapping[str, Any]] = tomllib.loads(content.decode())
     except ValueError as error:  # its text may quote a line, so it is not shown
         place = str(error).rpartition("(")[2].rstrip(")")
         raise OptionError(f'{path} is not TOML ({place}); write: ["HOST:PORT"] and below it token = "…"') from None
-    if not all(isinstance(section, dict) for section in found.values()):
+    if not all(isinstance(section, dict) for section in tables.values()):
         raise OptionError(f'{path}: secrets belong to a server; write ["HOST:PORT"] above them')
-    return found
+    return tables

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ...errors import NoDataError, OptionError, OutputError
+from ...backoff import Backoff
+from ...errors import NoDataError, OptionError, OutputError, names_keywords
+from ...reading import as_recording
 from . import target as targets
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ TRIES = 5
 _PAUSE_S = 0.5
 
 
+@names_keywords
 def send(
-    recording: Recording,
+    recording: Recording | str | os.PathLike[str],
     to: str,
     *,
     start: str | int | None = None,
@@ -38,30 +41,31 @@ def send(
     can read. Raises OptionError for a wrong address and OutputError for a server that does not take it.
     """
     target = None if to.startswith(FILE) else targets.parse(to)
+    recording = as_recording(recording)
     epoch_ns = _epoch_ns(recording, start)
     from .series import points, series
 
-    told = list(series(recording, epoch_ns))
-    if not told:
+    all_series = list(series(recording, epoch_ns))
+    if not all_series:
         raise NoDataError("there is no energy, power or other reading of a device to send")
     if target is None:
-        _write(told, to.removeprefix(FILE))
-        return points(told)
+        _write(all_series, to.removeprefix(FILE))
+        return points(all_series)
     from .client import Client
     from .protocols import requests
     from .secrets import headers
 
     client = Client(target, headers([target], secrets)[0])
     try:
-        for request in requests(told, target):
+        for request in requests(all_series, target):
             _post(client, request, sleep)
     finally:
         client.close()
-    return points(told)
+    return points(all_series)
 
 
 def write(attribution: Attribution, target: str, **options: Any) -> None:
-    """The output plug-ins: the recording behind an attribution."""
+    """Send the recording behind an attribution; the ``write`` of the output plug-ins."""
     send(attribution.recording, target, **options)
 
 
@@ -78,7 +82,7 @@ def _epoch_ns(recording: Recording, start: str | int | None) -> int:
 def _post(client: Client, request: Request, sleep: Callable[[float], None]) -> None:
     from .client import SendError
 
-    pause_s = _PAUSE_S
+    backoff = Backoff(_PAUSE_S)
     for attempt in range(1, TRIES + 1):
         try:
             client.post(request)
@@ -86,16 +90,15 @@ def _post(client: Client, request: Request, sleep: Callable[[float], None]) -> N
         except SendError as error:
             if not error.again or attempt == TRIES:
                 raise OutputError(f"{client.target.name}: {error}") from error
-            sleep(max(pause_s, min(error.wait_s, 30.0)))
-            pause_s *= 2
+            sleep(backoff.pause_s(error.wait_s))
 
 
-def _write(told: list[Any], path: str) -> None:
-    from ..files import replacing
+def _write(series: list[Any], path: str) -> None:
+    from ...files import replacing
     from .openmetrics import pieces
 
     if not path:
         raise OptionError("openmetrics: needs a file: --to openmetrics:run.om")
     with replacing("/dev/stdout" if path == "-" else path) as file:
-        for piece in pieces(told):
+        for piece in pieces(series):
             file.write(piece.encode())

@@ -1,4 +1,4 @@
-"""A recording → columns of points: which metrics are told of each device, under which labels, at which times.
+"""A recording → columns of points: the metrics of each device, with labels and times.
 
 Every device has its energy as a counter of joules that starts at 0 with the run, and its power as a gauge: the power
 sensor's readings, else the slope of its energy. What else its sensors say (temperature, utilisation …) comes as gauges
@@ -18,15 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...alignment import energy
-from ...alignment.energy import tidy
-from ...attribution.options import checked
-from ...attribution.select import chosen
-from ...carbon.recordings import counted
+from ...engines.middle import energy_curve, metered_devices, tidy
 from ...errors import NoDataError
 from ...model import Device, Recording, Signal
+from ...model.constants import POWER_SPAN_S
 
-SLOPE_NS = 100_000_000  # power from a counter is a mean over at least this long: update times jitter
+SLOPE_NS = int(1e9 * POWER_SPAN_S)
 _LONGEST = 120  # characters of a label
 
 Ints = npt.NDArray[np.int64]
@@ -36,7 +33,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Metric:
-    """What is told: ``wattribute_<name>_<unit>``, with ``_total`` when it counts."""
+    """A metric: ``wattribute_<name>_<unit>``, with ``_total`` when it counts."""
 
     name: str
     unit: str
@@ -84,8 +81,11 @@ class Series:
         return self if len(times_ns) == len(self) else replace(self, times_ns=times_ns, values=values)
 
 
+MONITOR = "wattribute monitor"  # the source of what was not a run
+
+
 @dataclass(frozen=True)
-class Track:
+class SeriesRule:
     """How one signal becomes one series."""
 
     row: int  # of Recording.signals
@@ -95,30 +95,34 @@ class Track:
     factor: float = 1.0  # of a value, from the signal's unit to the metric's
 
 
-def tracks(recording: Recording, epoch_ns: int) -> list[Track]:
-    """What is told of a recording that began at ``epoch_ns``."""
+def tracks(recording: Recording, epoch_ns: int) -> list[SeriesRule]:
+    """The rules for the series of a recording that began at ``epoch_ns``."""
     common = {"run": run_name(recording.metadata, epoch_ns), "zone": str(recording.metadata.get("zone") or "")}
-    found: list[Track] = []
+    rules: list[SeriesRule] = []
     try:
-        sources, _ = chosen(recording, checked())
-        summed = {(device.host, device.name) for device, _ in counted(recording)}
-    except NoDataError:  # temperatures alone are worth telling
-        sources, summed = [], set()
-    for row, device in sources:
-        signal = recording.signals[row]
-        apart = "" if (device.host, device.name) in summed else "true"
+        metered = metered_devices(recording)
+    except NoDataError:  # temperatures alone are worth sending
+        metered = []
+    rests = [one for one in metered if one.parts]  # no series of their own: the node's meter counts, its parts do not
+    wholes, parts = {one.row for one in rests}, {row for one in rests for row in one.parts}
+    for one in metered:
+        if one.parts:
+            continue
+        row, device, signal = one.row, one.device, recording.signals[one.row]
+        counted = row in wholes or (one.entry.counted and row not in parts)
+        apart = "" if counted else "true"
         labels = _labels(device, common | {"apart": apart, "estimated": "true" if signal.estimated else ""})
-        found.append(Track(row, ENERGY, labels, "total"))
+        rules.append(SeriesRule(row, ENERGY, labels, "total"))
         power = _power_row(recording, signal)
         if power is None:
-            found.append(Track(row, POWER, labels, "slope"))
+            rules.append(SeriesRule(row, POWER, labels, "slope"))
         else:
-            found.append(Track(power, POWER, labels, "value", float(recording.signals[power].scale)))
-    found += _others(recording, common)
-    told: dict[tuple[str, Labels], Track] = {}
-    for track in found:  # two sensors of one name on one device have the same labels: the first one speaks
-        told.setdefault((track.metric.name, track.labels), track)
-    return list(told.values())
+            rules.append(SeriesRule(power, POWER, labels, "value", float(recording.signals[power].scale)))
+    rules += _others(recording, common)
+    unique: dict[tuple[str, Labels], SeriesRule] = {}
+    for track in rules:  # two sensors of one name on one device have the same labels: the first one speaks
+        unique.setdefault((track.metric.name, track.labels), track)
+    return list(unique.values())
 
 
 def _power_row(recording: Recording, source: Signal) -> int | None:
@@ -130,19 +134,19 @@ def _power_row(recording: Recording, source: Signal) -> int | None:
     return None
 
 
-def _others(recording: Recording, common: Mapping[str, str]) -> Iterator[Track]:
+def _others(recording: Recording, common: Mapping[str, str]) -> Iterator[SeriesRule]:
     devices = {(device.host, device.name): device for device in recording.devices}
     for row, signal in enumerate(recording.signals):
         device = devices.get((signal.host, signal.device))
         if device is not None and signal.kind == "gauge" and signal.unit in _OTHERS and len(signal):
             metric, factor = _OTHERS[signal.unit]
             labels = _labels(device, {**common, "sensor": signal.name})
-            yield Track(row, metric, labels, "value", factor * float(signal.scale))
+            yield SeriesRule(row, metric, labels, "value", factor * float(signal.scale))
 
 
 def _labels(device: Device, more: Mapping[str, str]) -> Labels:
-    told = {"device": device.name, "kind": device.kind, "host": device.host, **more}
-    cleaned = {name: clean(value) for name, value in told.items()}
+    labels = {"device": device.name, "kind": device.kind, "host": device.host, **more}
+    cleaned = {name: clean(value) for name, value in labels.items()}
     return tuple(sorted((name, value) for name, value in cleaned.items() if value))
 
 
@@ -153,7 +157,12 @@ def clean(text: str) -> str:
 
 
 def run_name(metadata: Mapping[str, Any], epoch_ns: int) -> str:
-    """The program and when it began, as in "train.py 2026-01-31T12:00:00.250Z": its arguments are nobody's business."""
+    """The program and when it began, as in "train.py 2026-01-31T12:00:00.250Z"; its arguments stay private.
+
+    A monitor is no run: it is begun again after every reboot, and its series go on.
+    """
+    if metadata.get("source") == MONITOR:
+        return "monitor"
     command = [str(word) for word in metadata.get("command") or ()]
     program = Path(command[0]).name if command else str(metadata.get("name") or "recording")
     if program.startswith("python") and len(command) > 1 and not command[1].startswith("-"):
@@ -164,14 +173,14 @@ def run_name(metadata: Mapping[str, Any], epoch_ns: int) -> str:
 
 
 def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
-    """All that is told of a finished recording whose clock began at ``epoch_ns``."""
+    """All series of a finished recording whose clock began at ``epoch_ns``."""
     for track in tracks(recording, epoch_ns):
         signal = recording.signals[track.row]
         if track.rule == "value":
             times, raw = tidy(signal)
             values = raw.astype(np.float64) * track.factor
         else:
-            curve = energy(signal, recording.clock)
+            curve = energy_curve(signal, recording.clock)
             times, values = curve.times, curve.values
         times_ns = recording.clock.ns(times) + epoch_ns
         if track.rule == "slope":
@@ -188,15 +197,15 @@ def last_of_each(times_ns: Ints, totals: Floats, step_ns: int = SLOPE_NS) -> tup
 
 
 def slopes(times_ns: Ints, totals: Floats) -> tuple[Ints, Floats]:
-    """The mean power between points, told at the later one."""
+    """The mean power between points, stamped with the later one."""
     return times_ns[1:], np.diff(totals) / (np.diff(times_ns) / 1e9)
 
 
-def chunks(told: Iterable[Series], most: int) -> Iterator[list[Series]]:
+def chunks(series: Iterable[Series], most: int) -> Iterator[list[Series]]:
     """Series cut into lists of at most ``most`` points."""
     chunk: list[Series] = []
     room = most
-    for whole in told:
+    for whole in series:
         at = 0
         while at < len(whole):
             part = replace(whole, times_ns=whole.times_ns[at : at + room], values=whole.values[at : at + room])
@@ -209,5 +218,5 @@ def chunks(told: Iterable[Series], most: int) -> Iterator[list[Series]]:
         yield chunk
 
 
-def points(told: Sequence[Series]) -> int:
-    return sum(map(len, told))
+def points(series: Sequence[Series]) -> int:
+    return sum(map(len, series))

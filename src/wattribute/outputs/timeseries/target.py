@@ -1,11 +1,11 @@
-"""Where points go: the addresses that users type, taken apart. No NumPy in here: a run waits for it.
+"""Targets of points: the addresses that users type, parsed. No NumPy in here: a run waits for this import.
 
 ::
 
     victoria+http://HOST[:8428][/PREFIX][?format=influx|prometheus|csv]
     influx+http://HOST[:8086][/DATABASE][?rp=POLICY&schema=fields|milliwatts]
     influx2+https://HOST[:PORT]/ORG/BUCKET
-    otlp+http://HOST[:4318][/PREFIX]
+    otlp+http://HOST[:4318][/PREFIX][?names=semconv|wattribute]
 
 ``http`` without a port means the server's usual one, ``https`` 443. Names and passwords are refused here: an address is
 seen in process lists, histories and logs.
@@ -24,7 +24,7 @@ _OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "victoria": {"format": ("influx", "prometheus", "csv")},
     "influx": {"rp": (), "schema": ("fields", "milliwatts")},
     "influx2": {},
-    "otlp": {},
+    "otlp": {"names": ("semconv", "wattribute")},
 }
 _DATABASE = "wattribute"
 _SECRET = "set WATTRIBUTE_PUSH_USER and WATTRIBUTE_PUSH_PASSWORD, or WATTRIBUTE_PUSH_TOKEN, or name a file in --secrets"
@@ -32,7 +32,7 @@ _SECRET = "set WATTRIBUTE_PUSH_USER and WATTRIBUTE_PUSH_PASSWORD, or WATTRIBUTE_
 
 @dataclass(frozen=True)
 class Target:
-    """A server and what we write to there."""
+    """A server, and the database or path on it that is written."""
 
     protocol: str
     tls: bool
@@ -51,7 +51,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What is posted to a target."""
+    """A request to a target."""
 
     path: str
     type: str  # of the content
@@ -60,7 +60,7 @@ class Request:
 
 
 def parse(text: str) -> Target:
-    """The target of an address; raises OptionError."""
+    """Parse an address; raises OptionError."""
     scheme, separator, rest = text.partition("://")
     protocol, _, transport = scheme.partition("+")
     if not separator or transport not in ("http", "https"):
@@ -91,7 +91,7 @@ def _path(protocol: str, path: str, text: str) -> str:
 
 
 def _options(protocol: str, query: str) -> dict[str, str]:
-    known, found = _OPTIONS[protocol], {}
+    known, options = _OPTIONS[protocol], {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name.lower() in ("token", "password", "user", "username", "u", "p", "auth", "api_key"):
             raise OptionError(f"{name}=… in an address is seen by others; {_SECRET}")
@@ -99,8 +99,8 @@ def _options(protocol: str, query: str) -> dict[str, str]:
             raise OptionError.unknown(f"option of {protocol}", name, known or ("none",))
         if known[name] and value not in known[name]:
             raise OptionError.unknown(name, value, known[name])
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 def _shown(text: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,21 +25,28 @@ import numpy as np
 from ..._core import otf2 as core
 from ...errors import NotFoundError
 from ...model import Missing, Problem, Recording, Signal
-from ...model.select import frame_mask, pattern, unmatched
+from ...model.select import pattern
 from ...plugins import Selection
 from . import anchor as anchors
 from . import definitions, metrics, scorep, tables
 from .definitions import Kind
-from .source import Source
+from .source import OTF2Spans
 
 __all__ = ["detects", "read"]
+_UNSIGNED = 2  # the type of a parameter
 
 
 def detects(path: Path) -> bool:
     """A folder with an anchor in it, an anchor under any name, or a part that lies beside its anchor."""
-    if anchors.beside(path).is_file():
+    if anchors.beside(path) is not None:
         return True
     return any(path.glob("*.otf2")) if path.is_dir() else anchors.is_anchor(path)
+
+
+def _are_callsites(defined: definitions.Definitions) -> bool:
+    """Whether Score-P numbered the callsites of kernels, and no other unsigned parameter can be taken for them."""
+    unsigned = [defined.text(name) for _, name, kind in defined.of(Kind.PARAMETER) if kind == _UNSIGNED]
+    return unsigned == ["callsite id"]
 
 
 def read(path: Path, selection: Selection) -> Recording:
@@ -52,27 +59,26 @@ def read(path: Path, selection: Selection) -> Recording:
     model = tables.build(defined)
     known = metrics.resolve(defined, selection.metric, selection.metric_kinds)
     recording = Recording(model.clock, model.frames, model.nodes, model.processes, model.locations)
-    wanted = _wanted(recording, selection.process)
-    keep = frame_mask(model.frames.name, selection.frame, selection.exclude_frame)
+    rows = set(range(len(recording.locations)))
     label = partial(_label, recording)
-    source = Source(anchor, model, (), keep, label)
-    readers_of_metrics = _metric_locations(recording, model, known, wanted, selection)
-    missing = _missing(source, sorted(wanted | readers_of_metrics))
+    source = OTF2Spans(anchor, model, (), label)
+    readers_of_metrics = _metric_locations(recording, model, known, selection)
+    missing = _missing(source, sorted(rows))
     gone = {one.location for one in missing}
-    signals = _signals(recording, source, known, readers_of_metrics - gone, selection)
+    signals = _signals(Otf2Readings(recording, source, known), readers_of_metrics - gone, selection)
     source.chosen = tuple(
-        row for row in sorted(wanted - gone) if model.locations.kind[row] != "metric" or source.has_spans(row)
+        row for row in sorted(rows - gone) if model.locations.kind[row] != "metric" or source.has_spans(row)
     )
-    source.skipped = frozenset(wanted - readers_of_metrics) if selection.metric is None else frozenset()
+    source.callsites = _are_callsites(defined)
+    source.skipped = frozenset(rows - readers_of_metrics) if selection.metric is None else frozenset()
     return replace(
         recording,
         spans=source,
-        signals=tuple(signals),
+        signals=signals,
         devices=metrics.devices(signals, known),
+        topology=tuple(metrics.links(signals, known, recording, model)),
         missing=tuple(missing),
         noticed=(
-            *unmatched("process", model.processes.name, selection.process),
-            *unmatched("frame", model.frames.name, selection.frame),
             *defined.problems,
             *model.problems,
             *_missing_problems(missing, label),
@@ -88,53 +94,27 @@ def _label(recording: Recording, row: int) -> str:
     return f"{', '.join(name for name in names if name)} (location {recording.locations.id[row]})"
 
 
-def _wanted(recording: Recording, process: str | None) -> set[int]:
-    """The rows of the locations of the chosen processes."""
-    rows = set(range(len(recording.locations)))
-    if process is None:
-        return rows
-    regex, names = pattern(process), recording.processes.name
-    return {row for row in rows if recording.owner(row) >= 0 and regex.search(names[recording.owner(row)])}
-
-
 def _metric_locations(
-    recording: Recording, model: tables.Model, known: metrics.Metrics, wanted: set[int], selection: Selection
+    recording: Recording, model: tables.DefinitionTables, known: metrics.Otf2Metrics, selection: Selection
 ) -> set[int]:
-    """The rows of the locations that may hold wanted metrics which apply to the chosen processes.
-
-    A node's energy is recorded by its first rank, so leaving that rank out must not leave the energy out.
-    """
+    """The rows of the locations that may hold wanted metrics."""
     rows, every = set(range(len(recording.locations))), selection.metric is None
-    if known.recorders is not None:
-        told = {model.location_row[i] for i in known.recorders if i in model.location_row}
-        rows = {row for row in rows if row in told or (every and recording.locations.kind[row] == "metric")}
-    if selection.process is None:
+    if known.recorders is None:
         return rows
-    processes = {recording.owner(row) for row in wanted} | {int(recording.locations.process[row]) for row in wanted}
-    nodes = set()
-    for process in processes:
-        node = int(recording.processes.node[process])
-        while node >= 0:
-            nodes.add(node)
-            node = int(recording.nodes.parent[node])
-    return {
-        row
-        for row in rows
-        if row in wanted
-        or (recording.locations.kind[row] == "metric" and metrics.concerns(known, model, row, processes, nodes))
-    }
+    declared = {model.location_row[i] for i in known.recorders if i in model.location_row}
+    return {row for row in rows if row in declared or (every and recording.locations.kind[row] == "metric")}
 
 
-def _missing(source: Source, rows: Sequence[int]) -> list[Missing]:
+def _missing(source: OTF2Spans, rows: Sequence[int]) -> list[Missing]:
     """The locations whose event file cannot be opened, or is empty though events are declared."""
-    found = []
+    missing = []
     suspects = np.array(rows, np.int64)[~core.find_many(source.many(rows))]
     for row in suspects.tolist():
         files = source.files(row)
         reason = _unreadable(files.evt)
         if reason and files.declared:
-            found.append(Missing(row, files.declared, f"{files.evt}: {reason}"))
-    return found
+            missing.append(Missing(row, files.declared, f"{files.evt}: {reason}"))
+    return missing
 
 
 def _unreadable(path: str) -> str:
@@ -159,25 +139,41 @@ def _missing_problems(missing: Sequence[Missing], label: Callable[[int], str]) -
     ]
 
 
-def _signals(
-    recording: Recording, source: Source, known: metrics.Metrics, rows: set[int], selection: Selection
-) -> list[Signal]:
-    def some(batch: Sequence[int]) -> list[list[Signal]]:
-        found: dict[int, list[Signal]] = {}
-        for rows, read in source.read(batch, spans=False, metric=known.wanted):
-            found |= zip(rows, metrics.signals_of(known, recording, source.model, rows, read), strict=True)
-        return [found[row] for row in batch]
+@dataclass(frozen=True)
+class Otf2Readings:
+    """The readings of an archive, by location; they can be read again, and elsewhere."""
 
-    found = source.each_batch(sorted(rows), some, selection.threads, selection.progress)
-    signals = [signal for row in found for signal in found[row]]
+    recording: Recording  # without signals
+    source: OTF2Spans
+    known: metrics.Otf2Metrics
+
+    def signals(self, locations: Sequence[int]) -> list[list[Signal]]:
+        by_location: dict[int, list[Signal]] = {}
+        for rows, read in self.source.read(locations, spans=False, metric=self.known.wanted):
+            by_location |= zip(
+                rows, metrics.signals_of(self.known, self.recording, self.source.model, rows, read), strict=True
+            )
+        return [by_location[row] for row in locations]
+
+    def fresh(self) -> Otf2Readings:
+        """The same, of which nothing was decoded yet."""
+        return replace(self, source=self.source.fresh())
+
+
+def _signals(readings: Otf2Readings, rows: set[int], selection: Selection) -> tuple[Signal, ...]:
+    if selection.survey is not None and selection.metric is None:
+        surveyed: tuple[Signal, ...] = selection.survey(readings, sorted(rows))
+        return surveyed
+    by_location = readings.source.each_batch(sorted(rows), readings.signals, selection.threads, selection.progress)
+    signals = [signal for row in by_location for signal in by_location[row]]
     if selection.metric is not None:
         regex = pattern(selection.metric)
         signals = [signal for signal in signals if regex.search(signal.name)]
-    return signals
+    return tuple(signals)
 
 
-def _wrong_declarations(known: metrics.Metrics) -> list[Problem]:
-    """Files that declare an energy counter as a plain number, or in another scale; said once, with the first name."""
+def _wrong_declarations(known: metrics.Otf2Metrics) -> list[Problem]:
+    """Report energy counters declared as plain numbers or in another scale; one problem each, with the first name."""
     plain = [m for m in known.members if m.sensor.known and m.sensor.unit != "#" and m.declared["unit"] in ("", "#")]
     problems = []
     if plain:
@@ -187,7 +183,7 @@ def _wrong_declarations(known: metrics.Metrics) -> list[Problem]:
     disputed = [m for m in known.members if m.disputed]
     if disputed:
         text = f"{_first(disputed)}: declared in another scale than the name stands for, which was believed"
-        problems.append(Problem("declared", f"{text}; --metric-kind has the last word"))
+        problems.append(Problem("declared", f"{text}; --metric-kind overrides it"))
     return problems
 
 
@@ -195,7 +191,7 @@ def _first(members: Sequence[metrics.Member]) -> str:
     return f"{members[0].name!r}" + (f" and {len(members) - 1} more" if len(members) > 1 else "")
 
 
-def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: Source) -> dict[str, Any]:
+def _metadata(anchor: anchors.Anchor, defined: definitions.Definitions, source: OTF2Spans) -> dict[str, Any]:
     folder = anchor.path.parent
     groups = {record[0]: record for record in defined.of(Kind.GROUP)}
     communicators = [

@@ -15,6 +15,7 @@ from ...errors import FormatError, NotFoundError, UnsupportedError
 
 LITTLE, BIG = 0x42, 0x23
 _START = 3  # the byte every file of an archive begins with
+_PARTS = ("", ".otf2", ".def", ".marker", ".thumb")  # suffixes of what lies beside the folder of an archive
 _MAGIC = b"OTF2\0"
 _SUBSTRATES = {1: "POSIX", 2: "SION", 3: "none"}
 _LARGEST = 1 << 24  # bytes: an anchor is some hundred bytes long
@@ -57,9 +58,10 @@ def is_anchor(path: Path) -> bool:
     return start[:1] == bytes([_START]) and start[1:2] in b"B#" and start[2:] == _MAGIC
 
 
-def beside(path: Path) -> Path:
-    """Where the anchor lies of which this is a part."""
-    return path.parent / f"{path.stem}.otf2"
+def beside(path: Path) -> Path | None:
+    """The anchor of the archive that this path is a part of; None if it is not a part of one."""
+    anchor = path.parent / f"{path.stem}.otf2"
+    return anchor if (path.suffix in _PARTS or path.is_dir()) and anchor.is_file() else None
 
 
 def find(path: Path) -> Path | None:
@@ -67,8 +69,8 @@ def find(path: Path) -> Path | None:
 
     A part of an archive (``traces.def``, the folder ``traces``) means the anchor of the same name beside it.
     """
-    if beside(path).is_file():
-        return beside(path)
+    if (anchor := beside(path)) is not None:
+        return anchor
     if not path.is_dir():
         return path if path.is_file() and (path.suffix == ".otf2" or is_anchor(path)) else None
     if (path / "traces.otf2").is_file():
@@ -78,7 +80,7 @@ def find(path: Path) -> Path | None:
     except OSError:
         return None
     if len(anchors) > 1:
-        names = ", ".join(anchor.name for anchor in anchors[:5])
+        names = ", ".join(one.name for one in anchors[:5])
         raise NotFoundError(f"{path}: holds {len(anchors)} traces ({names}); name one of them")
     return anchors[0] if anchors else None
 
@@ -106,7 +108,7 @@ class _Bytes:
 
 
 def read(path: Path) -> Anchor:
-    """Decode an anchor; raises FormatError or UnsupportedError with the byte that told."""
+    """Decode an anchor; raises FormatError or UnsupportedError with the offending byte."""
     if path.exists() and not path.is_file():  # a pipe would wait for a writer
         raise NotFoundError(f"{path}: not a regular file")
     try:

@@ -7,11 +7,14 @@ byte. Undefined references are −1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from ..._core import otf2 as core
 from ...errors import FormatError, NotFoundError
@@ -37,6 +40,7 @@ class Kind(IntEnum):
     METRIC_CLASS = 20
     METRIC_INSTANCE = 21
     COMMUNICATOR = 22
+    PARAMETER = 23
     WINDOW = 24
     RECORDER = 25
     NODE_PROPERTY = 26
@@ -62,6 +66,7 @@ _LAYOUTS: dict[int, str] = {
     Kind.METRIC_CLASS: "cM11",  # id, members, occurrence, kind of recorder
     Kind.METRIC_INSTANCE: "ccc1c",  # id, class, recorder, type of scope, scope
     Kind.COMMUNICATOR: "ccccc",  # id, name, group, parent, flags
+    Kind.PARAMETER: "cc1",  # id, name, type
     Kind.WINDOW: "cccc",  # id, name, communicator, flags
     Kind.RECORDER: "cc",  # metric class, location
     Kind.NODE_PROPERTY: "cccv",  # node, name, (old value), value
@@ -72,7 +77,59 @@ _LAYOUTS: dict[int, str] = {
 }
 _DEFAULTS = {"c": -1, "1": 0, "s": "", "L": (), "M": (), "v": None}
 _STRING_TYPE = 11
+_BLOCK = 4096  # records that are tuples at a time
 _BYTE_TYPES = (1, 5)
+
+
+class Records(Sequence[tuple[Any, ...]]):
+    """Records of integers as an array that looks like a list of tuples: a million of them are made one by one."""
+
+    def __init__(self, fields: npt.NDArray[np.int64]) -> None:
+        self.fields = fields
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[Any, ...]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Records: ...
+    def __getitem__(self, at: int | slice) -> tuple[Any, ...] | Records:
+        return Records(self.fields[at]) if isinstance(at, slice) else tuple(self.fields[at].tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for at in range(0, len(self.fields), _BLOCK):
+            yield from map(tuple, self.fields[at : at + _BLOCK].tolist())
+
+
+class Strings(Sequence[tuple[Any, ...]]):
+    """Records of kind STRING as two columns that look like a list of tuples."""
+
+    def __init__(self, ids: list[int], texts: list[str]) -> None:
+        self.ids, self.texts = ids, texts
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[Any, ...]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Strings: ...
+    def __getitem__(self, at: int | slice) -> tuple[Any, ...] | Strings:
+        return Strings(self.ids[at], self.texts[at]) if isinstance(at, slice) else (self.ids[at], self.texts[at])
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return zip(self.ids, self.texts, strict=True)
+
+
+def columns(records: Sequence[tuple[Any, ...]], *places: int) -> list[list[Any]]:
+    """Some fields of records, each as a list."""
+    if isinstance(records, Records):
+        return [records.fields[:, place].tolist() for place in places]
+    return [[record[place] for record in records] for place in places]
 
 
 @dataclass
@@ -80,11 +137,11 @@ class Definitions:
     """Records by kind as tuples in the order of ``_LAYOUTS``, in the order of the file; names are still string ids."""
 
     strings: dict[int, str] = field(default_factory=dict)
-    records: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
+    records: dict[int, Sequence[tuple[Any, ...]]] = field(default_factory=dict)
     count: int = 0
     problems: list[Problem] = field(default_factory=list)
 
-    def of(self, kind: Kind) -> list[tuple[Any, ...]]:
+    def of(self, kind: Kind) -> Sequence[tuple[Any, ...]]:
         return self.records.get(kind, [])
 
     def text(self, reference: int) -> str:
@@ -94,15 +151,16 @@ class Definitions:
     @property
     def clock(self) -> tuple[int, int, int, int]:
         clocks = self.of(Kind.CLOCK)
-        return clocks[-1] if clocks else (0, 0, 0, -1)
+        ticks, offset, length, realtime = clocks[-1] if clocks else (0, 0, 0, -1)
+        return ticks, offset, length, realtime
 
     def properties(self, kind: Kind) -> dict[int, dict[str, str]]:
         """The properties of nodes, processes or locations, by their id."""
-        found: dict[int, dict[str, str]] = {}
+        properties: dict[int, dict[str, str]] = {}
         for owner, name, old, typed in self.of(kind):
             value = self.text(old) if typed is None or typed[0] == _STRING_TYPE else str(typed[1])
-            found.setdefault(owner, {})[self.text(name)] = value
-        return found
+            properties.setdefault(owner, {})[self.text(name)] = value
+        return properties
 
 
 class _Damage(Exception):
@@ -112,40 +170,46 @@ class _Damage(Exception):
 def read(path: Path, chunk: int, declared: int) -> Definitions:
     """Decode a definition file; ``declared`` is the number of definitions the anchor promises."""
     data = _load(path)
-    found = Definitions(records={kind: [] for kind in _LAYOUTS})
+    definitions = Definitions(records={kind: [] for kind in _LAYOUTS})
+    further: dict[int, list[tuple[Any, ...]]] = {}  # those that the core could not follow
     try:
-        begin = _read_plain(data, chunk, found)
+        begin = _read_plain(data, chunk, definitions)
         for kind, at, end in _walk(data, chunk, begin):
-            found.count += 1
+            definitions.count += 1
             layout = _LAYOUTS.get(kind)
             if layout is not None:
-                found.records[kind].append(_fields(data, at, end, layout))
+                further.setdefault(kind, []).append(_fields(data, at, end, layout))
     except _Damage as damage:
         at, what = damage.args
-        found.problems.append(
-            Problem("definitions", f"{path} at byte {at}: {what}; {found.count} of {declared} definitions were read")
+        definitions.problems.append(
+            Problem(
+                "definitions", f"{path} at byte {at}: {what}; {definitions.count} of {declared} definitions were read"
+            )
         )
-    found.strings = dict(found.of(Kind.STRING))
+    for kind, records in further.items():
+        definitions.records[kind] = [*definitions.records[kind], *records]
+    definitions.strings = dict(definitions.records.pop(Kind.STRING))
     for one in (Kind.NODE, Kind.PROCESS, Kind.LOCATION, Kind.REGION):
-        _keep_last(found, one, path)
-    if not found.of(Kind.LOCATION):
-        why = f": {found.problems[0].message}" if found.problems else ""
+        _keep_last(definitions, one, path)
+    if not definitions.of(Kind.LOCATION):
+        why = f": {definitions.problems[0].message}" if definitions.problems else ""
         raise FormatError(path, f"no location is defined{why}")
-    if not found.problems and declared and found.count != declared:
-        found.problems.append(
-            Problem("definitions", f"{path}: {found.count} definitions, the anchor declares {declared}")
+    if not definitions.problems and declared and definitions.count != declared:
+        definitions.problems.append(
+            Problem("definitions", f"{path}: {definitions.count} definitions, the anchor declares {declared}")
         )
-    return found
+    return definitions
 
 
-def _keep_last(found: Definitions, kind: Kind, path: Path) -> None:
+def _keep_last(definitions: Definitions, kind: Kind, path: Path) -> None:
     """Rows are named by id, so an id that is defined twice counts once, and a record without one not at all."""
-    unique = {record[0]: record for record in found.of(kind) if record[0] >= 0}
-    left_out = len(found.of(kind)) - len(unique)
+    [ids] = columns(definitions.of(kind), 0)
+    left_out = len(ids) - len({i for i in ids if i >= 0})
     if left_out:
+        unique = {record[0]: record for record in definitions.of(kind) if record[0] >= 0}
         text = f"{path}: {left_out} definitions of a {kind.name.lower()} without an id or with one that comes again"
-        found.problems.append(Problem("definitions", text))
-        found.records[kind] = list(unique.values())
+        definitions.problems.append(Problem("definitions", text))
+        definitions.records[kind] = list(unique.values())
 
 
 def _load(path: Path) -> bytes:
@@ -168,20 +232,24 @@ def _load(path: Path) -> bytes:
     return data
 
 
-def _read_plain(data: bytes, chunk: int, found: Definitions) -> int:
+def _read_plain(data: bytes, chunk: int, definitions: Definitions) -> int:
     """The records that the core can follow; returns the byte where the rest begins."""
     rows, end = core.definitions(data, chunk, _LAYOUTS)
-    records: dict[int, list[tuple[Any, ...]]] = {}
+    records: dict[int, Sequence[tuple[Any, ...]]] = {}
+    order = np.argsort(rows[:, 0], kind="stable")
+    kinds = rows[order, 0]
     try:
         for kind, layout in _LAYOUTS.items():
-            mine = rows[rows[:, 0] == kind]
-            if mine[:, 3].all():
-                records[kind] = [tuple(row) for row in mine[:, 4 : 4 + len(layout)].tolist()]
+            mine = order[np.searchsorted(kinds, kind) : np.searchsorted(kinds, kind, side="right")]
+            if rows[mine, 3].all():
+                records[kind] = Records(rows[mine, 4 : 4 + len(layout)])
+            elif kind == Kind.STRING:
+                records[kind] = _strings(data, *rows[mine, 1:3].T)
             else:
-                records[kind] = [_fields(data, at, stop, layout) for at, stop in mine[:, 1:3].tolist()]
+                records[kind] = [_fields(data, at, stop, layout) for at, stop in rows[mine, 1:3].tolist()]
     except _Damage:  # one by one, what stands before it counts
         return 0
-    found.records, found.count = records, len(rows)
+    definitions.records, definitions.count = records, len(rows)
     return end
 
 
@@ -240,6 +308,25 @@ def _fields(data: bytes, at: int, end: int, layout: str) -> tuple[Any, ...]:
             value, at = _list(data, at, end, kind)
         values.append(value)
     return tuple(values)
+
+
+def _strings(data: bytes, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> Strings | list[tuple[Any, ...]]:
+    """Records of kind STRING: an id and a text that ends with a zero."""
+    size = np.frombuffer(data, np.uint8)[begin].astype(np.int64)
+    text = begin + 1 + size
+    if (size > 8).any() or (text >= end).any():  # to be looked at one by one
+        return [_fields(data, at, stop, _LAYOUTS[Kind.STRING]) for at, stop in zip(begin, end, strict=True)]
+    ids = np.zeros(len(begin), np.uint64)
+    for byte in range(int(size.max(initial=0))):
+        there = size > byte
+        ids[there] |= np.frombuffer(data, np.uint8)[begin[there] + 1 + byte].astype(np.uint64) << np.uint64(8 * byte)
+    texts = []
+    for at, stop in zip(text.tolist(), end.tolist(), strict=True):
+        zero = data.find(b"\0", at, stop)
+        if zero < 0:
+            raise _Damage(at, "a text without an end")
+        texts.append(data[at:zero].decode("utf-8", "replace"))
+    return Strings(ids.tolist(), texts)
 
 
 def _integer(data: bytes, at: int, end: int) -> tuple[int, int]:

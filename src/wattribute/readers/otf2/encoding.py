@@ -121,7 +121,7 @@ class EventFile:
             self._pack(times, blob, lengths)
 
     def _start_chunk(self, size: int) -> None:
-        self._chunk = np.zeros(size, np.uint8)  # anew: untouched zeros cost no memory, and locations may be many
+        self._chunk = np.zeros(size, np.uint8)  # a new one: untouched zeros cost no memory, and locations may be many
         self._at, self._first, self._stamped = HEADER, self.count + 1, False
 
     def _end_chunk(self, ending: int = 0) -> None:

@@ -1,8 +1,8 @@
 """Metric definitions and metric events → signals.
 
 A metric id names a class or an instance of one (a single id space); its members are the metrics proper. There is one
-signal per (recording location, metric id, member). The scope of an instance tells the host; the name, through
-``sensors``, kind, unit and device.
+signal per (recording location, metric id, member). The scope of an instance says which host and, where it is smaller
+than the host, which locations use what is metered; the name, through ``sensors``, says kind, unit and device.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..._core.otf2 import Read
-from ...model import Device, Recording, Signal
+from ...model import Device, Link, Recording, Signal
 from ...model.select import pattern
-from ...sensors import Declared, Override, Sensor, describe
+from ...sensors import Declaration, Override, Sensor, describe
 from .definitions import Definitions, Kind
-from .tables import Model
+from .tables import DefinitionTables
 
 _VALUES = {0: "accumulated", 1: "absolute", 2: "relative"}
 _TIMINGS = {0: "start", 1: "point", 2: "last", 3: "next"}
@@ -48,37 +49,38 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Metric:
+class Otf2Metric:
     """A metric id: its members, and where it applies."""
 
     members: tuple[Member, ...]
     scope_type: int = -1  # −1: a class, it applies to the location that records it
     scope: int = -1
+    recorder: int = -1  # the id of the location that records it
 
 
-_UNDEFINED = Metric(())
+_UNDEFINED = Otf2Metric(())
 
 
 @dataclass(frozen=True)
-class Metrics:
+class Otf2Metrics:
     """All metric ids, which of them are wanted, and who may record them."""
 
-    by_id: dict[int, Metric]
+    by_id: dict[int, Otf2Metric]
     wanted: npt.NDArray[np.uint8] | None  # by id; None: all
     recorders: frozenset[int] | None  # ids of locations; None: any location may record some
     members: tuple[Member, ...]
-    by_recorder: dict[int, list[Metric]]
+    by_recorder: dict[int, list[Otf2Metric]]
 
 
-def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence[str]) -> Metrics:
+def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence[str]) -> Otf2Metrics:
     """The metrics of a file, narrowed to those with a member whose name matches ``metric``."""
     overrides = [Override.parse(text) for text in metric_kinds]
     members = {record[0]: _member(definitions, record, overrides) for record in definitions.of(Kind.MEMBER)}
     classes = {i: tuple(members[m] for m in own if m in members) for i, own, _, _ in definitions.of(Kind.METRIC_CLASS)}
-    by_id = {i: Metric(own) for i, own in classes.items()}
-    by_recorder: dict[int, list[Metric]] = {}
+    by_id = {i: Otf2Metric(own) for i, own in classes.items()}
+    by_recorder: dict[int, list[Otf2Metric]] = {}
     for i, of, recorder, scope_type, scope in definitions.of(Kind.METRIC_INSTANCE):
-        by_id[i] = Metric(classes.get(of, ()), scope_type, scope)
+        by_id[i] = Otf2Metric(classes.get(of, ()), scope_type, scope, recorder)
         by_recorder.setdefault(recorder, []).append(by_id[i])
     wanted = None
     chosen = set(by_id)
@@ -87,7 +89,7 @@ def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence
         chosen = {i for i, one in by_id.items() if any(regex.search(m.name) for m in one.members)}
         wanted = np.zeros(max((i for i in by_id if i < _LARGEST_ID), default=0) + 1, np.uint8)
         wanted[[i for i in chosen if 0 <= i < _LARGEST_ID]] = 1
-    return Metrics(by_id, wanted, _recorders(definitions, chosen), tuple(members.values()), by_recorder)
+    return Otf2Metrics(by_id, wanted, _recorders(definitions, chosen), tuple(members.values()), by_recorder)
 
 
 def _member(definitions: Definitions, record: tuple[Any, ...], overrides: Sequence[Override]) -> Member:
@@ -104,44 +106,34 @@ def _member(definitions: Definitions, record: tuple[Any, ...], overrides: Sequen
         "scale": f"{scale.numerator}/{scale.denominator}",
         "description": definitions.text(description),
     }
-    told = Declared(kind, unit, scale)
-    sensor, plain = describe(name, told, overrides), describe("", told)
+    declaration = Declaration(kind, unit, scale)
+    sensor, plain = describe(name, declaration, overrides), _nameless(declaration)
     silenced = any(override.pattern.search(name) for override in overrides)
     disputed = sensor.known and plain.unit == sensor.unit != "#" and plain.scale != sensor.scale and not silenced
     return Member(name, sensor, declared, disputed)
 
 
+@cache
+def _nameless(declared: Declaration) -> Sensor:
+    """What the declaration says by itself; there are far fewer of these than names."""
+    return describe("", declared)
+
+
 def _recorders(definitions: Definitions, chosen: set[int]) -> frozenset[int] | None:
     """The locations that may hold these metrics; None when a class says nothing about who records it."""
     recorders = {recorder for i, _, recorder, _, _ in definitions.of(Kind.METRIC_INSTANCE) if i in chosen}
-    told = {i for i, _ in definitions.of(Kind.RECORDER)}
+    with_recorder = {i for i, _ in definitions.of(Kind.RECORDER)}
     recorders |= {recorder for i, recorder in definitions.of(Kind.RECORDER) if i in chosen}
     through_instances = {of for _, of, _, _, _ in definitions.of(Kind.METRIC_INSTANCE)}
     for i, _, occurrence, _ in definitions.of(Kind.METRIC_CLASS):
-        silent = i not in told and (i not in through_instances or occurrence in _SYNCHRONOUS)
+        silent = i not in with_recorder and (i not in through_instances or occurrence in _SYNCHRONOUS)
         if i in chosen and silent:
             return None
     return frozenset(recorders)
 
 
-def concerns(metrics: Metrics, model: Model, recorder: int, processes: set[int], nodes: set[int]) -> bool:
-    """Whether what a METRIC location records applies to one of these processes, or to one of these nodes (rows)."""
-    process = model.locations.process
-    if int(process[recorder]) in processes:
-        return True
-    for one in metrics.by_recorder.get(int(model.locations.id[recorder]), ()):
-        if one.scope_type == _GROUP and model.process_row.get(one.scope) in processes:
-            return True
-        if one.scope_type == _NODE and model.node_row.get(one.scope) in nodes:
-            return True
-        at = model.location_row.get(one.scope, -1) if one.scope_type == _LOCATION else -1
-        if at >= 0 and int(process[at]) in processes:
-            return True
-    return False
-
-
 def signals_of(
-    metrics: Metrics, recording: Recording, model: Model, rows: Sequence[int], read: Read
+    metrics: Otf2Metrics, recording: Recording, model: DefinitionTables, rows: Sequence[int], read: Read
 ) -> Iterator[list[Signal]]:
     """The signals that each of these locations recorded, in the order of their metric ids and members."""
     columns, ends = read.columns, read.ends
@@ -156,8 +148,8 @@ def signals_of(
             metric = metrics.by_id.get(i, _UNDEFINED)
             member = metric.members[0] if metric.members else _unnamed(i, 0)
             values = bits[members:members_end].view(_VIEWS[kind])
-            host = _host(metric, recording, model, row)
-            yield [_signal(member, metric, host, row, times[events:events_end], values)]
+            scope = scope_of(metric, recording, model, row)
+            yield [_signal(member, metric, scope, row, times[events:events_end], values)]
         else:
             own = {name: columns[name][events:events_end] for name in ("metric_id", "metric_n", "metric_time")}
             own |= {name: columns[name][members:members_end] for name in ("metric_type", "metric_bits")}
@@ -186,22 +178,23 @@ def _extremes(values: npt.NDArray[Any], begins: Any, ends: Any) -> tuple[npt.NDA
 
 
 def _signals(
-    metrics: Metrics, recording: Recording, model: Model, location: int, columns: dict[str, Any]
+    metrics: Otf2Metrics, recording: Recording, model: DefinitionTables, location: int, columns: dict[str, Any]
 ) -> Iterator[Signal]:
-    """The signals of one location, whatever it recorded."""
+    """Decode all signals of one location."""
     ids, counts = columns["metric_id"], columns["metric_n"].astype(np.int64)
     first = np.cumsum(counts) - counts  # of each event's members
-    only_one = len(ids) > 0 and bool((ids == ids[0]).all())  # often; np.unique costs more than all the rest
-    for i in ids[:1] if only_one else np.unique(ids):
-        rows = np.flatnonzero(ids == i)
-        metric = metrics.by_id.get(int(i), _UNDEFINED)
-        host = _host(metric, recording, model, location)
+    order = np.argsort(ids, kind="stable")  # the events of each metric, in the order of the file
+    begins = np.flatnonzero(np.diff(ids[order].astype(np.int64), prepend=-1)).tolist()
+    for begin, end in zip(begins, [*begins, len(order)][1:], strict=True):
+        rows, i = order[begin:end], int(ids[order[begin]])
+        metric = metrics.by_id.get(i, _UNDEFINED)
+        scope = scope_of(metric, recording, model, location)
         for member in range(int(counts[rows].max(initial=0))):
             mine = rows[counts[rows] > member]
             at = first[mine] + member
             values = _values(columns["metric_type"][at], columns["metric_bits"][at])
-            known = metric.members[member] if member < len(metric.members) else _unnamed(int(i), member)
-            yield _signal(known, metric, host, location, columns["metric_time"][mine], values)
+            known = metric.members[member] if member < len(metric.members) else _unnamed(i, member)
+            yield _signal(known, metric, scope, location, columns["metric_time"][mine], values)
 
 
 def _unnamed(metric: int, member: int) -> Member:
@@ -209,9 +202,9 @@ def _unnamed(metric: int, member: int) -> Member:
     return Member(name, describe(name), {})
 
 
-def _signal(member: Member, metric: Metric, host: str, location: int, times: Any, values: Any) -> Signal:
+def _signal(member: Member, metric: Otf2Metric, scope: Scope, location: int, times: Any, values: Any) -> Signal:
     sensor = member.sensor
-    scope = _SCOPES[metric.scope_type] if 0 <= metric.scope_type < len(_SCOPES) else "location"
+    kind = _SCOPES[metric.scope_type] if 0 <= metric.scope_type < len(_SCOPES) else "location"
     return Signal(
         name=member.name,
         kind=sensor.kind,
@@ -219,14 +212,14 @@ def _signal(member: Member, metric: Metric, host: str, location: int, times: Any
         times=times,
         values=values,
         scale=sensor.scale,
-        host=host,
-        device=sensor.device,
+        host=scope.host,
+        device=scope.device(member),
         location=location,
         latency_s=sensor.latency_s,
         wraps_at=sensor.wraps_at,
         stale=sensor.stale,
         gain_error=sensor.gain_error,
-        declared={**member.declared, "scope": scope},
+        declared={**member.declared, "scope": kind},
     )
 
 
@@ -247,24 +240,84 @@ def _values(types: npt.NDArray[np.uint8], bits: npt.NDArray[np.uint64]) -> npt.N
     return values
 
 
-def _host(metric: Metric, recording: Recording, model: Model, location: int) -> str:
-    """Where the metric applies; one that does not say, or says it wrongly, applies where it was recorded."""
-    if metric.scope_type == _LOCATION and metric.scope in model.location_row:
-        return recording.location_host(model.location_row[metric.scope])
-    if metric.scope_type == _GROUP and metric.scope in model.process_row:
-        return recording.host(model.process_row[metric.scope])
-    if metric.scope_type == _NODE and metric.scope in model.node_row:
-        return recording.node_host(model.node_row[metric.scope])
-    return recording.location_host(location)
+@dataclass(frozen=True)
+class Scope:
+    """Where a metric applies: a host or, where ``name`` is given, some of its locations only."""
+
+    host: str
+    name: str = ""  # of what it applies to: "cpu 5", "package 1", "rank 3"
+    number: str = ""  # what tells a package or core apart from the others of its host
+    locations: tuple[int, ...] = ()
+
+    def device(self, member: Member) -> str:
+        """The device of a member: its sensor's, with what tells several scopes apart."""
+        device = member.sensor.device
+        if not self.name or re.search(r"\d$", device):  # a number in the metric's name already does
+            return device
+        if member.sensor.known and device and self.number:
+            return f"{device} {self.number}"
+        return f"{device or member.name} ({self.name})"
 
 
-def devices(found: Sequence[Signal], metrics: Metrics) -> tuple[Device, ...]:
+def scope_of(metric: Otf2Metric, recording: Recording, model: DefinitionTables, location: int) -> Scope:
+    """Where a metric applies; one that does not say, or says it wrongly, applies where it was recorded.
+
+    A scope that is the recording location itself or its process says no more than who recorded it: a rank that reads
+    the counters of its node declares them so.
+    """
+    i, recorder = metric.scope, int(recording.locations.process[location])
+    if metric.scope_type == _LOCATION and i in model.location_row:
+        row = model.location_row[i]
+        host = recording.location_host(row)
+        if row == location or recording.locations.kind[row] == "metric":
+            return Scope(host)
+        return Scope(host, recording.locations.name[row], "", (row,))
+    if metric.scope_type == _GROUP and i in model.process_row:
+        process = model.process_row[i]
+        host = recording.host(process)
+        if process == recorder:
+            return Scope(host)
+        return Scope(host, recording.processes.name[process], "", recording.locations_of({process}))
+    if metric.scope_type == _NODE and i in model.node_row:
+        return _node_scope(recording, model.node_row[i])
+    return Scope(recording.location_host(location))
+
+
+def _node_scope(recording: Recording, node: int) -> Scope:
+    """A node of the system tree: a host as a whole, or the locations below a smaller or a larger node."""
+    host, name, kind = recording.node_host(node), recording.nodes.name[node], recording.nodes.kind[node]
+    if recording.is_host(node) or recording.hosts() == [name]:
+        return Scope(host)
+    rows = recording.locations_of(recording.processes_below(node))
+    inside = host != name
+    number = re.sub(rf"^{re.escape(kind)}\W*", "", name, flags=re.IGNORECASE) if inside else ""
+    return Scope(host, f"{kind} {number or name}".strip(), number, rows)
+
+
+def links(signals: Sequence[Signal], metrics: Otf2Metrics, recording: Recording, model: DefinitionTables) -> list[Link]:
+    """Who uses the devices of metrics whose scope is smaller than a host."""
+    devices = {(signal.host, signal.device) for signal in signals}
+    links: dict[tuple[str, str], Link] = {}
+    for metric in metrics.by_id.values():
+        if metric.recorder not in model.location_row:
+            continue
+        scope = scope_of(metric, recording, model, model.location_row[metric.recorder])
+        for device in {scope.device(member) for member in metric.members} if scope.locations else ():
+            if (scope.host, device) in devices:
+                reason = f"declared for {scope.name}"
+                links.setdefault((scope.host, device), Link(scope.host, device, scope.locations, reason))
+    return list(links.values())
+
+
+def devices(signals: Sequence[Signal], metrics: Otf2Metrics) -> tuple[Device, ...]:
     """The devices that signals name, each once per host."""
     kinds = {member.sensor.device: member.sensor.device_kind for member in metrics.members}
-    where = {(signal.host, signal.device) for signal in found if signal.device}
+    named = {member.name for member in metrics.members if member.sensor.device}
+    where = {(signal.host, signal.device): signal.name for signal in signals if signal.device and signal.name in named}
+    of = {member.name: member.sensor.device for member in metrics.members}
     key = {text: _natural(text) for text in {text for pair in where for text in pair}}
     ordered = sorted(where, key=lambda pair: key[pair[0]] + key[pair[1]])
-    return tuple(Device(name, kinds.get(name, "other"), host) for host, name in ordered)
+    return tuple(Device(name, kinds.get(of[where[host, name]], "other"), host) for host, name in ordered)
 
 
 def _natural(text: str) -> list[tuple[str, int]]:

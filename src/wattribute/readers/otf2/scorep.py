@@ -14,30 +14,30 @@ _INTERVAL = re.compile(r"(?:INTERVAL|PERIOD|SAMPLING_RATE|FREQUENCY)", re.IGNORE
 
 def beside(folder: Path) -> dict[str, Any]:
     """The settings of the run: ``scorep.cfg`` as a mapping, ``manifest`` as the names that were set by hand."""
-    found: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     settings = _settings(_text(folder / "scorep.cfg"))
     if settings:
-        found["scorep.cfg"] = settings
-        found["plugins"] = plugins(settings)
+        metadata["scorep.cfg"] = settings
+        metadata["plugins"] = plugins(settings)
     listed = [match[1] for line in _text(folder / "MANIFEST.md").splitlines() if (match := _LISTED.match(line))]
     if listed:
-        found["manifest"] = listed
-    return found
+        metadata["manifest"] = listed
+    return metadata
 
 
 def plugins(settings: dict[str, str]) -> list[dict[str, Any]]:
     """Metric sources of a run: the plug-in (or PAPI, perf, rusage), its metrics, its interval settings."""
-    found = []
+    described = []
     for name in _names(settings, "SCOREP_METRIC_PLUGINS"):
         prefix = f"SCOREP_METRIC_{name.upper()}"
         own = {key: value for key, value in settings.items() if key.startswith(f"{prefix}_")}
         intervals = {key: value for key, value in own.items() if _INTERVAL.search(key) and value}
-        found.append({"name": name, "metrics": _names(settings, prefix), "intervals": intervals})
+        described.append({"name": name, "metrics": _names(settings, prefix), "intervals": intervals})
     for name in ("papi", "perf", "rusage"):
         metrics = _names(settings, f"SCOREP_METRIC_{name.upper()}")
         if metrics:
-            found.append({"name": name, "metrics": metrics, "intervals": {}})
-    return found
+            described.append({"name": name, "metrics": metrics, "intervals": {}})
+    return described
 
 
 def _names(settings: dict[str, str], key: str) -> list[str]:
@@ -46,12 +46,12 @@ def _names(settings: dict[str, str], key: str) -> list[str]:
 
 
 def _settings(text: str) -> dict[str, str]:
-    found = {}
+    settings = {}
     for line in text.splitlines():
         match = _SETTING.match(line)
         if match:
-            found[match[1]] = match[2].strip().strip("'")
-    return found
+            settings[match[1]] = match[2].strip().strip("'")
+    return settings
 
 
 def _text(path: Path) -> str:

@@ -1,6 +1,6 @@
 """The spans of an OTF2 archive, decoded when asked for: a SpanSource over its files.
 
-Nothing is kept of what was decoded except what it told about the files: events by kind, and problems. One call decodes
+Nothing is kept of what was decoded except facts about the files: events by kind, and problems. One call decodes
 one location, or, where columns are asked for, a batch of them: with thousands of small ones Python would cost more than
 decoding. Callers run these calls side by side on threads (the C core holds no lock), :func:`each` does that here.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -19,35 +19,35 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._core import otf2 as core
-from ...model import Curve, Fold, Intervals, Keys, Problem, SpanRows, Spans
+from ...model import Curve, Fold, Intervals, Keys, Launches, Problem, SpanRows, Spans
 from .anchor import Anchor
-from .tables import Model
+from .tables import DefinitionTables
 
 T = TypeVar("T")
 _SPAN_COLUMNS = ("start", "end", "frame", "parent", "depth", "resumed")
-_FOLD_EXTRAS = ("counts", "program", "nesting", "undefined", "backward", "status")
 _BATCH_EVENTS = 1_000_000  # some milliseconds of work, whose columns fill huge pages
 _METRIC = core.FIRST_KIND + core.KINDS.index("Metric")
 _OPENING = [
     core.FIRST_KIND + core.KINDS.index(kind) for kind in ("Enter", "CallingContextEnter", "CallingContextSample")
 ]
-_NESTING = (
-    "{} leaves without an enter",
-    "{} leaves out of order (what was open above was closed)",
-    "{} regions never left (closed with the last event)",
-)
+_NESTING = {  # by place in the decoder's counts
+    0: "{} leaves without an enter",
+    1: "{} leaves out of order (what was open above was closed)",
+    2: "{} regions never left (closed with the last event)",
+    4: "{} leaves that name another region than was open (the innermost span was closed and keeps its name)",
+}
 
 
 @dataclass
-class Source:
+class OTF2Spans:
     """Decodes locations of an archive; thread-safe."""
 
     anchor: Anchor
-    model: Model
+    model: DefinitionTables
     chosen: tuple[int, ...]  # rows of Locations whose spans are wanted and whose files are there
-    keep: npt.NDArray[np.bool_]  # frames that are wanted
     label: Callable[[int], str]  # location row → "process, location" for messages
-    skipped: frozenset[int] = frozenset()  # locations whose metric events nobody looked at
+    callsites: bool = False  # unsigned parameters are the callsites of kernels
+    skipped: frozenset[int] = frozenset()  # locations whose metric events were not decoded
     events: dict[str, int] = field(default_factory=dict)  # by kind, of the locations decoded so far
     _counted: set[int] = field(default_factory=set)  # locations that were decoded
     _opening: set[int] = field(default_factory=set)  # those of them that hold anything that makes spans
@@ -78,25 +78,25 @@ class Source:
         return Intervals(columns["start"], columns["end"])
 
     def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
-        found = self._fold(location, curves, keys)
-        assert found is not None  # nothing was expected
-        return found
+        [fold] = self.fold_many([location], curves, keys)
+        return fold
 
-    def guess_busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals | None:
-        found = core.guess_busy(self.files(location), self.tables(location, keep))
-        return None if found is None else Intervals(*(np.array([moment], np.int64) for moment in found))
+    def guess_busy(
+        self, locations: Sequence[int], keep: npt.NDArray[np.bool_] | None = None
+    ) -> list[tuple[int, int] | None]:
+        return core.guess_busy(self.many(locations), self.tables(locations[0], keep))
 
-    def fold_if(self, location: int, curves: Sequence[Curve], keys: Keys, busy: Intervals) -> Fold | None:
-        return self._fold(location, curves, keys, (int(busy.start[0]), int(busy.end[0])))
-
-    def _fold(
-        self, location: int, curves: Sequence[Curve], keys: Keys, expected: tuple[int, int] | None = None
-    ) -> Fold | None:
-        columns = core.fold(self.files(location), self.tables(location), curves, keys, expected)
-        if columns is None:
-            return None
-        self.note(location, columns)
-        return Fold.of({name: column for name, column in columns.items() if name not in _FOLD_EXTRAS})
+    def fold_many(
+        self,
+        locations: Sequence[int],
+        curves: Sequence[Curve],
+        keys: Keys,
+        busy: Sequence[tuple[int, int]] | None = None,
+        entered_only: bool = False,
+    ) -> list[Fold]:
+        read, folds = core.fold_many(self.many(locations), self.tables(locations[0]), curves, keys, busy, entered_only)
+        self._note_many(locations[: len(folds)], read, nested=True)
+        return [Fold.of(columns) for columns in folds]
 
     def rows(
         self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
@@ -110,15 +110,65 @@ class Source:
         with self._lock:
             return [problem for row in sorted(self._problems) for problem in self._problems[row]]
 
+    def launches(self) -> Launches | None:
+        """Kernels by the calls that launched them, where Score-P recorded callsites.
+
+        A callsite is a number for a call path of a process; its first call on a host thread stands for all.
+        """
+        if not self.callsites:
+            return None
+        kind, processes = self.model.locations.kind, self.model.processes
+        first: dict[tuple[int, int], tuple[int, int]] = {}
+        columns: list[tuple[npt.NDArray[Any], ...]] = []
+        for row in sorted(self.chosen, key=lambda row: kind[row] == "gpu"):
+            process = int(self.model.locations.process[row])
+            noted = core.parameters(self.files(row))
+            if kind[row] != "gpu":
+                values, at = np.unique(noted["value"], return_index=True)
+                for value, time in zip(values.tolist(), noted["time"][at].tolist(), strict=True):
+                    first[process, value] = min(first.get((process, value), (time, row)), (time, row))
+                continue
+            creator = int(processes.creator[process]) if process >= 0 else -1
+            values, which = np.unique(noted["value"], return_inverse=True)
+            sites = [first.get((creator, value), (0, -1)) for value in values.tolist()]
+            times, hosts = np.array(sites, np.int64).reshape(-1, 2)[which].T
+            known = hosts >= 0
+            columns.append((np.full(int(known.sum()), row), noted["time"][known], hosts[known], times[known]))
+        if not columns:
+            return None
+        location, start, host, at = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return Launches(location.astype(np.int32), start, host.astype(np.int32), at)
+
     # --- for the reader
 
-    def files(self, location: int) -> core.Files:
+    def fresh(self) -> OTF2Spans:
+        """The same files, of which nothing was decoded yet."""
+        return replace(self, events={}, _counted=set(), _opening=set(), _nested=set(), _problems={}, _tables={})
+
+    def resumed(self) -> OTF2Spans:
+        """The same files; what was decoded before counts no more, what is decoded from now on does."""
+        return replace(self, events={}, _counted=set(self._counted), _opening=set(), _nested=set(), _problems={})
+
+    def decoded(self) -> tuple[dict[str, int], set[int], set[int], dict[int, list[Problem]]]:
+        """Facts from decoding so far, for a source of the same files that did not decode these locations."""
+        return self.events, self._counted, self._opening, self._problems
+
+    def absorb(self, decoded: tuple[dict[str, int], set[int], set[int], dict[int, list[Problem]]]) -> None:
+        events, counted, opening, problems = decoded
+        with self._lock:
+            self._counted |= counted
+            self._opening |= opening
+            self._problems |= problems
+            for name, count in events.items():
+                self.events[name] = self.events.get(name, 0) + count
+
+    def files(self, location: int) -> core.LocationFiles:
         return self.many([location]).files(0)
 
-    def many(self, rows: Sequence[int]) -> core.Many:
+    def many(self, rows: Sequence[int]) -> core.LocationBatch:
         """The files of several locations."""
         locations, anchor = self.model.locations, self.anchor
-        return core.Many(
+        return core.LocationBatch(
             anchor.folder,
             locations.id[rows],
             locations.events[rows].view(np.uint64),
@@ -132,27 +182,27 @@ class Source:
         location: int,
         keep: npt.NDArray[np.bool_] | None = None,
         metric: npt.NDArray[np.uint8] | None = None,
-    ) -> core.Tables:
+    ) -> core.LookUpTables:
         """The look-up tables of a location; the same object for the same question, so that the core knows it again."""
         stream = self.model.locations.kind[location] == "gpu"
         known = self._tables.get((stream, id(keep), id(metric)))
         if known is None or known[0] is not keep or known[1] is not metric:
             tables = self.model.stream_tables if stream else self.model.host_tables
-            kept = (self.keep if keep is None else self.keep & keep).view(np.uint8)
+            kept = np.ones(len(self.model.frames), np.uint8) if keep is None else keep.view(np.uint8)
             known = keep, metric, tables._replace(keep=kept, metric=metric)
             self._tables[stream, id(keep), id(metric)] = known
         return known[2]
 
     def spans_of(self, batch: Sequence[int]) -> list[Spans]:
         """The spans of several locations: parts of the same columns."""
-        found = {}
+        spans = {}
         for rows, read in self.read(batch):
             columns = [read.columns[name] for name in _SPAN_COLUMNS]
             begin = 0
             for row, end in zip(rows, read.ends[:, 0].tolist(), strict=True):
-                found[row] = Spans(*[column[begin:end] for column in columns])
+                spans[row] = Spans(*[column[begin:end] for column in columns])
                 begin = end
-        return [found[row] for row in batch]
+        return [spans[row] for row in batch]
 
     def read(
         self, batch: Sequence[int], spans: bool = True, metric: npt.NDArray[np.uint8] | None = None
@@ -200,8 +250,8 @@ class Source:
         count = threads or os.cpu_count() or 1
         whole, done = int(events[rows].sum()), 0
         results: dict[int, T] = {}
-        for batch, found in _on_threads(_batches(order, events, count), work, count):
-            results |= zip(batch, found, strict=True)
+        for batch, answers in _on_threads(_batches(order, events, count), work, count):
+            results |= zip(batch, answers, strict=True)
             done += int(events[batch].sum())
             if progress is not None:
                 progress(done, whole)
@@ -215,7 +265,7 @@ class Source:
     def _note_many(self, rows: Sequence[int], read: core.Read, nested: bool) -> None:
         unread = read.counts[:, _METRIC] > 0 if self.skipped else False
         for i in np.flatnonzero(~read.plain | unread).tolist():
-            self._tell(rows[i], read.told(i))
+            self._tell(rows[i], read.details(i))
         self._count(rows, read.counts, nested)
 
     def _count(self, rows: Sequence[int], counts: npt.NDArray[np.int64], nested: bool) -> None:
@@ -250,7 +300,7 @@ class Source:
             odd.append((status["code"], f"{status['message']}; {read} of {declared} declared events were read"))
         elif read != declared:
             odd.append(("count", f"holds {read} events, {declared} are declared"))
-        repaired = [text.format(n) for text, n in zip(_NESTING, nesting, strict=False) if n]
+        repaired = [text.format(nesting[at]) for at, text in _NESTING.items() if nesting[at]]
         if repaired:
             odd.append(("nesting", ", ".join(repaired)))
         if nesting[3]:

@@ -1,7 +1,7 @@
 """Definitions → the tables of a Recording, and the look-up tables the decoder needs.
 
-Ids of the file become rows; whatever refers to an id that is not defined refers to nothing (−1), and rings in the
-system tree or among calling contexts are cut, so that nobody who walks upwards walks for ever.
+Ids of the file become rows; a reference to an id that is not defined refers to nothing (−1), and rings in the
+system tree or among calling contexts are cut, so that every walk upwards ends.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..._core.otf2 import Tables
+from ..._core.otf2 import LookUpTables
 from ...model import Clock, Frames, Locations, Nodes, Problem, Processes
-from .definitions import Definitions, Kind
+from .definitions import Definitions, Kind, columns
 
 _LARGEST_ID = 1 << 24  # a look-up table of 64 MB; ids above it are reported and stay undefined
 
@@ -38,7 +38,7 @@ _OFF, _FLUSH = "measurement off", "trace buffer flush"
 
 
 @dataclass(frozen=True)
-class Model:
+class DefinitionTables:
     """The tables of a Recording, the rows of the file's ids, and what was odd."""
 
     clock: Clock
@@ -49,25 +49,26 @@ class Model:
     node_row: dict[int, int]
     process_row: dict[int, int]
     location_row: dict[int, int]
-    stream_tables: Tables  # for accelerator streams, whose RMA operations are copies
-    host_tables: Tables
+    stream_tables: LookUpTables  # for accelerator streams, whose RMA operations are copies
+    host_tables: LookUpTables
     problems: tuple[Problem, ...]
 
 
-def build(definitions: Definitions) -> Model:
+def build(definitions: Definitions) -> DefinitionTables:
     """All tables; frames beyond the file's regions are the pseudo-frames (copies, measurement off, buffer flush)."""
     problems: list[Problem] = []
     node_row = _rows(definitions.of(Kind.NODE))
     process_row = _rows(definitions.of(Kind.PROCESS))
     location_row = _rows(definitions.of(Kind.LOCATION))
     frames, pseudo = _frames(definitions)
-    region = _lookup(((r[0], row) for row, r in enumerate(definitions.of(Kind.REGION))), "region", problems)
+    [regions] = columns(definitions.of(Kind.REGION), 0)
+    region = _lookup(regions, range(len(regions)), "region", problems)
     context_frame, context_parent = _contexts(definitions, region, problems)
-    host = Tables(
+    host = LookUpTables(
         region, context_frame, context_parent, np.ones(len(frames), np.uint8), flush=pseudo[_FLUSH], off=pseudo[_OFF]
     )
     stream = host._replace(put=pseudo[_COPIES[0]], get=pseudo[_COPIES[1]], atomic=pseudo[_COPIES[2]])
-    return Model(
+    return DefinitionTables(
         _clock(definitions, problems),
         frames,
         _nodes(definitions, node_row, problems),
@@ -100,44 +101,50 @@ def _name(names: Sequence[str], number: int) -> str:
 
 def _frames(definitions: Definitions) -> tuple[Frames, dict[str, int]]:
     """Frames in the order of the regions, then the pseudo-frames that have no region of their own."""
-    text = definitions.text
-    rows: list[Sequence[Any]] = [
-        (
-            text(name) or text(canonical) or f"region {i}",
-            _name(PARADIGMS, paradigm),
-            _name(ROLES, role),
-            text(file),
-            line,
-        )
-        for i, name, _, _, file, line, _, canonical, role, paradigm, _ in definitions.of(Kind.REGION)
+    strings = definitions.strings
+    ids, names, files, lines, canonical, roles, paradigms = columns(definitions.of(Kind.REGION), 0, 1, 4, 5, 7, 8, 9)
+    named = [
+        strings.get(name) or strings.get(other) or f"region {i}"
+        for i, name, other in zip(ids, names, canonical, strict=True)
     ]
-    known = {str(row[0]).lower(): at for at, row in enumerate(rows) if row[2] == "artificial"}
+    frames: dict[str, list[Any]] = {
+        "name": named,
+        "paradigm": [_name(PARADIGMS, paradigm) for paradigm in paradigms],
+        "role": [_name(ROLES, role) for role in roles],
+        "file": [strings.get(file, "") for file in files],
+        "line": lines,
+    }
+
+    def add(name: str, paradigm: str, role: str) -> int:
+        for column, value in zip(frames.values(), (name, paradigm, role, "", 0), strict=True):
+            column.append(value)
+        return len(named) - 1
+
+    known = {named[at].lower(): at for at, role in enumerate(frames["role"]) if role == "artificial"}
     pseudo: dict[str, int] = {}
     accelerators = [
         _name(PARADIGMS, number) for number, _, kind in definitions.of(Kind.PARADIGM) if kind == _ACCELERATOR_CLASS
     ]
     paradigm = accelerators[0] if accelerators else "unknown"
     for name in _COPIES:
-        pseudo[name] = len(rows)
-        rows.append((name, paradigm, "copy"))
+        pseudo[name] = add(name, paradigm, "copy")
     for name in (_OFF, _FLUSH):
-        pseudo[name] = known.get(name, len(rows))
-        if name not in known:
-            rows.append((name, "measurement_system", "artificial"))
-    return Frames.of(rows), pseudo
+        pseudo[name] = known[name] if name in known else add(name, "measurement_system", "artificial")
+    fields: dict[str, Any] = {name: tuple(column) for name, column in frames.items()}
+    return Frames(**fields | {"line": np.array(frames["line"], np.int64)}), pseudo
 
 
-def _lookup(pairs: Any, what: str, problems: list[Problem]) -> npt.NDArray[np.int32]:
-    """id → row as an array, −1 where nothing is defined."""
-    found = dict(pairs)
-    too_large = [i for i in found if i >= _LARGEST_ID]
+def _lookup(ids: Sequence[int], rows: Sequence[int], what: str, problems: list[Problem]) -> npt.NDArray[np.int32]:
+    """id → row as an array, −1 where nothing is defined; of an id that comes again the last counts."""
+    too_large = [i for i in dict.fromkeys(ids) if i >= _LARGEST_ID] if max(ids, default=0) >= _LARGEST_ID else []
     if too_large:
         problems.append(
             Problem("definitions", f"{len(too_large)} {what} ids are too large (the first is {too_large[0]})")
         )
-    usable = {i: row for i, row in found.items() if 0 <= i < _LARGEST_ID}
-    table = np.full(max(usable, default=-1) + 1, -1, np.int32)
-    table[list(usable)] = list(usable.values())
+    usable = [0 <= i < _LARGEST_ID for i in ids]
+    at = np.array([i for i, good in zip(ids, usable, strict=True) if good], np.int64)
+    table = np.full(int(at.max(initial=-1)) + 1, -1, np.int32)
+    table[at] = np.array([row for row, good in zip(rows, usable, strict=True) if good], np.int32)
     return table
 
 
@@ -145,9 +152,9 @@ def _contexts(
     definitions: Definitions, region: npt.NDArray[np.int32], problems: list[Problem]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     contexts = definitions.of(Kind.CONTEXT)
-    frame = _lookup(
-        ((i, int(region[r]) if 0 <= r < len(region) else -1) for i, r, _, _ in contexts), "calling context", problems
-    )
+    ids, regions = columns(contexts, 0, 1)
+    frames = [int(region[r]) if 0 <= r < len(region) else -1 for r in regions]
+    frame = _lookup(ids, frames, "calling context", problems)
     parents = {i: parent for i, _, _, parent in contexts}
     _cut_rings(parents, "calling contexts", problems)
     parent = np.full(len(frame), -1, np.int32)

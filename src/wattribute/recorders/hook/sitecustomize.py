@@ -26,11 +26,11 @@ def _start(here):
             import _frozen_importlib_external as files
 
             package = os.path.dirname(os.path.dirname(here))
-            found = files.spec_from_file_location(
+            spec = files.spec_from_file_location(
                 "wattribute", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
             )
-            sys.modules["wattribute"] = module = machinery.module_from_spec(found)
-            found.loader.exec_module(module)
+            sys.modules["wattribute"] = module = machinery.module_from_spec(spec)
+            spec.loader.exec_module(module)
         from wattribute.recorders import stacks
 
         stacks.join()

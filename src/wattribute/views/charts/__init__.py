@@ -1,30 +1,54 @@
-"""Charts, one small module per family; ``views.plot`` is their front. Each takes an Attribution, returns Altair.
+"""Charts: a file for each, named as the chart, that makes it with ``plugins.chart``; ``views.plot`` is their front.
 
 ::
 
-    of_paths | of_rows | of_time   ask attribution (``ask``), reduce to what can be shown, say what was merged
+    chart function      asks attribution (``tables``, ``curves``), reduces to what can be shown, says what was merged
             ↓ rows of plain dicts, which hold all the numbers; nothing is summed by Vega
-    flame, heatmap, timeline, …    marks over rows (``canvas``: title, axes, hover cards, caption)
+    marks over rows     (``canvas``: title, axes, hover cards, caption; ``captions``: the words)
+
+Charts of others come by entry points of the group ``wattribute.charts``.
 """
 
 from __future__ import annotations
 
-# kind of chart → what it shows; here, so that the command line can say it without loading anything
-KINDS: dict[str, str] = {
-    "power": "power of each device over time, what ran behind it",
-    "timeline": "spans per device and stream, joules on hover",
-    "node": "device power above the lanes of ranks, on one time axis",
-    "flame": "call paths, width = joules, root at the bottom",
-    "icicle": "call paths, width = joules, root at the top",
-    "sunburst": "call paths as rings, angle = joules",
-    "heatmap": "process × frame: energy or mean power",
-    "distribution": "energy or power per call, a histogram per frame",
-    "callgraph": "who called whom, colour = energy (.dot for Graphviz)",
-    "panels": "utilisation, power, temperature, memory, clocks of a run",
-    "memory": "memory of devices and processes over time",
-    "runs": "energy against time of many runs",
-    "history": "time, energy and emissions of an experiment's runs against time",
-    "histogram": "the same as histograms per label: mean, median, quartiles",
-    "carbon": "emissions and intensity over time",
-    "books": "measured = attributed + idle, per device",
-}
+import os
+from importlib import import_module
+from typing import Any
+
+from ...errors import OptionError
+from ...plugins import Chart
+from ...plugins import charts as installed
+
+
+def get(name: str) -> Chart[Any]:
+    """The chart of this name, ours or a plug-in's."""
+    if name in _files():
+        own = getattr(import_module(f".{name}", __name__), name, None)
+        if isinstance(own, Chart):
+            return own
+    if name in installed.names():
+        loaded = installed.get(name)
+        if not isinstance(loaded, Chart):
+            raise OptionError(f"chart {name!r} is not made with wattribute.plugins.chart")
+        return loaded
+    raise OptionError.unknown("kind of chart", name, [chart.name for chart in every()])
+
+
+def every() -> list[Chart[Any]]:
+    """All charts by name; a plug-in that cannot be loaded is left out."""
+    charts: dict[str, Chart[Any]] = {}
+    for name in installed.names():
+        try:
+            charts[name] = get(name)
+        except (OptionError, ImportError):
+            continue
+    for name in _files():
+        chart = getattr(import_module(f".{name}", __name__), name, None)
+        if isinstance(chart, Chart):
+            charts[name] = chart
+    return [charts[name] for name in sorted(charts)]
+
+
+def _files() -> list[str]:
+    names = os.listdir(os.path.dirname(__file__))
+    return [name.removesuffix(".py") for name in names if name.endswith(".py") and name != "__init__.py"]

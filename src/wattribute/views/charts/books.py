@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...model import Attribution
+from ...plugins import chart
 from .. import names
 from ..kinds import KINDS, colour, ink
-from ..numbers import percent, si
+from ..kinds import kind as kind_of
+from ..numbers import amount, percent
 from ..theme import ROW, WIDTH, Theme
-from .canvas import Rows, altair, fixed, hatch, hover, layer, lookup, pixels, quantity
+from ..theme import theme as theme_of
+from .canvas import Rows, altair, finish, fixed, hatch, hover, layer, legend, lookup, pixels, quantity
+from .captions import caption, device_label, subtitle
+from .tables import one_view, regrouped
+from .totals import known, total
 
 _CARD = {"device": "device", "title": "what", "energy": "energy", "share": "of measured", "exact": "exactly"}
 
 
+@chart("books", about="measured = attributed + idle, per device", by=("device", "frame", "paradigm", "role"))
+def books(attribution: Attribution, *, theme: str = "light", top: int = 32) -> Any:
+    """Per device: measured = attributed (by kind of work) + idle."""
+    look = theme_of(theme)
+    view = one_view(attribution)
+    every = [BookBar(*row) for row in _accounts(view)]
+    shown = sorted(every, key=lambda book: -book.measured_j)[:top] if len(every) > top else every
+    rest = [book for book in every if book not in shown]
+    if rest:
+        by_kind = {kind: sum(book.by_kind.get(kind, 0.0) for book in rest) for kind in KINDS}
+        shown.append(BookBar(f"other ({len(rest)} devices)", by_kind, sum(book.idle_j for book in rest)))
+    measured, idle = total(view, "measured"), total(view, "idle")
+    kinds = [kind for book in every for kind in book.by_kind] + ["idle"]
+    return finish(
+        [legend(kinds, look), bars(shown, look, view.unit)],
+        look,
+        title=f"{amount(measured, view.unit)} {known(view)}, {percent(measured - idle, measured)} of it in spans",
+        subtitle=subtitle(view),
+        caption=caption(view),
+    )
+
+
+def _accounts(attribution: Attribution) -> list[tuple[str, dict[str, float], float, bool]]:
+    """(label, joules by kind of work, idle, estimated) of each device."""
+    table = regrouped(attribution, books.by)
+    by_kind: dict[tuple[str, str, str], dict[str, float]] = {}
+    columns = ("host", "device", "of", "frame", "paradigm", "role", "self_j")
+    for host, device, of, frame, paradigm, role, energy in table.rows.select(columns).iter_rows():
+        kinds_ = by_kind.setdefault((host, device, of), {})
+        what = kind_of(paradigm, role, frame, of)
+        kinds_[what] = kinds_.get(what, 0.0) + energy
+    return [
+        (
+            device_label(table, row["host"], row["device"]),
+            by_kind.get((row["host"], row["device"], row["of"]), {}),
+            float(row["idle_j"] or 0.0),
+            bool(row["estimated"]),
+        )
+        for row in table.devices.to_dicts()
+    ]
+
+
 @dataclass(frozen=True)
-class Book:
+class BookBar:
     """One device: joules per kind of work, and idle. They add up to what was measured."""
 
     label: str
@@ -29,15 +78,15 @@ class Book:
         return sum(self.by_kind.values()) + self.idle_j
 
 
-def books(devices: Sequence[Book], theme: Theme) -> Any:
-    """A stacked bar per device, measured energy at its end."""
+def bars(devices: Sequence[BookBar], theme: Theme, unit: str, titles: Mapping[str, str] | None = None) -> Any:
+    """A stacked bar per device, measured energy at its end; ``titles`` are other names of kinds."""
     alt = altair()
     most = max((book.measured_j for book in devices), default=0.0) or 1.0
-    rows = [row for i, book in enumerate(devices) for row in _stack(i, book, theme, most)]
+    rows = [row for i, book in enumerate(devices) for row in _stack(i, book, theme, most, unit, titles or {})]
     height = (ROW + 6) * max(1, len(devices))
     x = {
         "scale": alt.Scale(domain=[0, most], nice=False),
-        "axis": alt.Axis(title=None, labelExpr=quantity("J"), tickCount=6, grid=True),
+        "axis": alt.Axis(title=None, labelExpr=quantity(unit), tickCount=6, grid=True),
     }
     labels = {f"{i + 0.5:g}": names.shorten(book.label, 40) for i, book in enumerate(devices)}
     y = {
@@ -46,7 +95,7 @@ def books(devices: Sequence[Book], theme: Theme) -> Any:
             values=[i + 0.5 for i in range(len(devices))], labelExpr=lookup(labels), title=None, grid=False
         ),
     }
-    bars = layer(rows, width=WIDTH - 40, height=height).mark_rect(strokeWidth=1.5).encode(
+    blocks = layer(rows, width=WIDTH - 40, height=height).mark_rect(strokeWidth=1.5).encode(
         x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("y:Q", **y), y2="y2:Q", color=fixed("ground"),
         stroke=alt.Stroke("edge:N", scale=None, legend=None), strokeDash=alt.value([4, 3]),
         tooltip=hover(rows, **_CARD),
@@ -56,32 +105,33 @@ def books(devices: Sequence[Book], theme: Theme) -> Any:
     texts = layer([row for row in rows if row["text"]]).mark_text(align="left", dx=5, baseline="middle").encode(
         x=alt.X("start:Q", **x), y=alt.Y("middle:Q", **y), text="text:N", color=fixed("ink")
     )  # fmt: skip
-    sums: Rows = [{"y": i + 0.5, "text": si(book.measured_j, "J")} for i, book in enumerate(devices)]
+    sums: Rows = [{"y": i + 0.5, "text": amount(book.measured_j, unit)} for i, book in enumerate(devices)]
     ends = layer(sums).mark_text(align="left", dx=6, baseline="middle", fontWeight=600).encode(
         x=alt.value(WIDTH - 40), y=alt.Y("y:Q", **y), text="text:N"
     )  # fmt: skip
-    return alt.layer(bars, stripes, texts, ends)
+    return alt.layer(blocks, stripes, texts, ends)
 
 
-def _stack(index: int, book: Book, theme: Theme, most: float) -> Rows:
+def _stack(index: int, book: BookBar, theme: Theme, most: float, unit: str, titles: Mapping[str, str]) -> Rows:
     rows: Rows = []
     at = 0.0
-    for kind, (title, _) in KINDS.items():
+    for kind, (usual, _) in KINDS.items():
+        title = titles.get(kind, usual)
         energy = book.idle_j if kind == "idle" else book.by_kind.get(kind, 0.0)
         if energy <= 0:
             continue
         ground = theme.idle if kind == "idle" else colour(kind)
-        text = f"{title} {si(energy, 'J')}"
+        text = f"{title} {amount(energy, unit)}"
         if pixels(text) > energy / most * (WIDTH - 40) - 8:
-            text = si(energy, "J")
+            text = amount(energy, unit)
         fits = pixels(text) <= energy / most * (WIDTH - 40) - 8
         rows.append(
             {
                 "kind": kind, "title": title, "start": at, "end": at + energy, "energy_j": energy,
                 "y": index + 0.12, "y2": index + 0.88, "middle": index + 0.5,
                 "ground": ground, "ink": ink(ground), "edge": theme.text if book.estimated else ground,
-                "device": book.label, "energy": si(energy, "J"), "share": percent(energy, book.measured_j),
-                "exact": f"{energy:.9g} J", "text": text if fits else "",
+                "device": book.label, "energy": amount(energy, unit), "share": percent(energy, book.measured_j),
+                "exact": f"{energy:.9g} {unit}", "text": text if fits else "",
             }
         )  # fmt: skip
         at += energy

@@ -1,52 +1,115 @@
-"""The call graph as a picture (own layout) and as Graphviz text; a node's colour is its share of the energy."""
+"""The call graph as a picture and as Graphviz text; the colour of a box is its share of the energy."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from ...model import Attribution, Recording
+from ...plugins import chart
 from .. import names
 from ..kinds import ink
-from ..numbers import percent, si
+from ..numbers import amount, count, percent
 from ..theme import SIZE, WIDTH, Theme
-from .canvas import Rows, altair, fitting, fixed, hover, layer
-from .graph import Graph, layers
+from ..theme import theme as theme_of
+from .canvas import Rows, altair, finish, fixed, hover, layer
+from .captions import caption, finding, subtitle
+from .graph import Edge, Graph, graph
+from .launches import launched
+from .layout import HEIGHT, EdgeLine, Layout, Point, layout
+from .tables import with_stacks
+from .totals import total
+from .tree import rooted, self_by_frame
 
-_HEIGHT, _GAP = 36, 34  # of a node, and between two rows of nodes
+_LETTER = 6.7  # pixels that a letter of a label takes
 _CARD = {
     "frame": "frame",
     "total": "total",
     "self": "self",
     "share": "of the frames' energy",
+    "calls": "calls",
     "exact": "total, exactly",
 }
 
 
-def callgraph(graph: Graph, theme: Theme) -> Any:
+def dot(attribution: Attribution, *, theme: str = "light", top: int = 60, root: str | None = None) -> str:
+    """The call graph as text for Graphviz."""
+    by_path = with_stacks(attribution, ("path",))
+    used = rooted(launched(by_path, unknown=True), root)
+    return _dot_text(
+        _with_exact_calls(graph(used, top, by_path.unit), by_path.recording),
+        theme_of(theme),
+        finding(by_path, self_by_frame(used)),
+    )
+
+
+@chart(
+    "callgraph",
+    about="who called whom, colour = energy (.dot for Graphviz)",
+    needs="stacks",
+    by=("path",),
+    files={"dot": dot},
+)
+def callgraph(attribution: Attribution, *, theme: str = "light", top: int = 24, root: str | None = None) -> Any:
+    """Who called whom; colour and size of the lines are energy."""
+    look = theme_of(theme)
+    by_path = with_stacks(attribution, ("path",))
+    used = rooted(launched(by_path, unknown=True), root)
+    shown = _with_exact_calls(graph(used, top, by_path.unit), by_path.recording)
+    return finish(
+        [_picture(shown, look)],
+        look,
+        title=finding(by_path, self_by_frame(used)),
+        subtitle=subtitle(by_path),
+        caption=caption(by_path, _left_out(shown, total(by_path, "measured"))),
+    )
+
+
+def _with_exact_calls(graph: Graph, recording: Recording) -> Graph:
+    """The numbers of calls that statistics of a profiler give, which paths made of them only estimate."""
+    functions, callers = (recording.metadata.get(name) for name in ("functions", "callers"))
+    if not functions or callers is None:
+        return graph
+    calls = dict.fromkeys(graph.total_j, 0)
+    for _, _, name, _, count_, *_ in functions:
+        if name in calls:
+            calls[name] += count_
+    between: dict[tuple[str, str], int] = {}
+    for caller, callee, _, count_, *_ in callers:
+        edge = functions[caller][2], functions[callee][2]
+        between[edge] = between.get(edge, 0) + count_
+    exact = {edge: between.get(edge, graph.edge_calls.get(edge, 0)) for edge in graph.edges}
+    return replace(graph, calls=calls, edge_calls=exact)
+
+
+def _left_out(shown: Graph, measured: float) -> str:
+    if not shown.left_out:
+        return ""
+    return (
+        f"{shown.left_out} smaller frames are not drawn "
+        f"({amount(shown.left_out_j, shown.unit)} in themselves, {percent(shown.left_out_j, measured)})."
+    )
+
+
+def _picture(graph: Graph, theme: Theme) -> Any:
     """Boxes from callers (top) to callees, lines as thick as the energy that flows through them."""
     alt = altair()
-    rows = layers(graph)
-    height = max(1, len(rows)) * (_HEIGHT + _GAP)
-    boxes = _boxes(graph, rows, theme)
+    places = layout(graph)
+    boxes, (lines, heads) = _boxes(graph, places, theme), _lines(graph, places)
     x = {"scale": alt.Scale(domain=[0, WIDTH], nice=False), "axis": None}
-    y = {"scale": alt.Scale(domain=[0, height], nice=False, reverse=True), "axis": None}
-    lines, heads = _lines(graph, {box["name"]: box for box in boxes})
-    curves = (
-        layer(lines, width=WIDTH, height=height)
-        .mark_line(color=theme.muted, opacity=0.55, strokeCap="round")
-        .encode(
-            x=alt.X("x:Q", **x),
-            y=alt.Y("y:Q", **y),
-            detail="edge:N",
-            order="order:Q",
-            strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
-            tooltip=hover(lines, caller="caller", callee="callee", energy="energy"),
-        )
-    )
-    arrows = (
-        layer(heads)
-        .mark_point(shape="triangle-down", filled=True, size=45, color=theme.muted, opacity=0.9)
-        .encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y))
-    )
+    y = {"scale": alt.Scale(domain=[0, max(places.height, 1.0)], nice=False, reverse=True), "axis": None}
+    curves = layer(lines, width=WIDTH, height=places.height).mark_line(
+        color=theme.muted, opacity=0.55, strokeCap="round", strokeJoin="round"
+    ).encode(
+        x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), detail="edge:N", order="order:Q",
+        strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
+        tooltip=hover(lines, caller="caller", callee="callee", energy="energy"),
+    )  # fmt: skip
+    arrows = layer(heads).mark_point(filled=True, size=45, color=theme.muted, opacity=0.9).encode(
+        x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), shape=alt.Shape("shape:N", scale=None, legend=None)
+    )  # fmt: skip
     base = layer(boxes)
     rects = base.mark_rect(cornerRadius=4, stroke=theme.muted, strokeWidth=0.6).encode(
         x=alt.X("x:Q", **x), x2="x2:Q", y=alt.Y("y:Q", **y), y2="y2:Q", color=fixed("ground"),
@@ -56,86 +119,114 @@ def callgraph(graph: Graph, theme: Theme) -> Any:
         base.mark_text(baseline="middle", fontWeight=weight, fontSize=size).encode(
             x=alt.X("middle:Q", **x), y=alt.Y(f"{at}:Q", **y), text=f"{field}:N", color=fixed("ink")
         )
-        for field, at, weight, size in (("label", "upper", 600, SIZE), ("energy", "lower", "normal", SIZE - 1))
+        for field, at, weight, size in (
+            ("label", "upper", 600, SIZE),
+            ("energy", "lower", "normal", SIZE - 1),
+            ("shares", "lowest", "normal", SIZE - 2),
+        )
     ]
-    return alt.layer(curves, arrows, rects, *texts)
+    words = [
+        layer([head for head in heads if head["side"] == side])
+        .mark_text(align=side, baseline="bottom", dx=7 if side == "left" else -7, dy=-2, fontSize=SIZE - 3,
+                   color=theme.muted)
+        .encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text="words:N")
+        for side in ("left", "right")
+    ]  # fmt: skip
+    return alt.layer(curves, arrows, rects, *texts, *words)
 
 
 def _colour(graph: Graph, name: str, theme: Theme) -> str:
     whole = max(graph.total_j.values(), default=0.0)
-    share = graph.total_j[name] / whole if whole else 0.0
-    return theme.ramp(share)
+    return theme.ramp(graph.total_j[name] / whole if whole else 0.0)
 
 
-def _boxes(graph: Graph, rows: list[list[str]], theme: Theme) -> Rows:
-    labels = names.labels(graph.total_j, 40)
+def _boxes(graph: Graph, places: Layout, theme: Theme) -> Rows:
+    room = min((box.width for box in places.boxes.values()), default=0.0) - 10
+    labels = names.labels(graph.total_j, max(8, int(room / _LETTER)))
     whole = max(graph.total_j.values(), default=0.0)
     boxes: Rows = []
-    for i, row in enumerate(rows):
-        room = WIDTH / len(row)
-        width = min(200.0, room - 10)
-        for j, name in enumerate(row):
-            middle = room * (j + 0.5)
-            top = i * (_HEIGHT + _GAP) + _GAP / 2
-            ground = _colour(graph, name, theme)
-            label = labels[name] + (" ↻" if name in graph.recursive else "")
-            boxes.append(
-                {
-                    "name": name,
-                    "x": middle - width / 2, "x2": middle + width / 2, "middle": middle,
-                    "y": top, "y2": top + _HEIGHT, "upper": top + 12, "lower": top + 26,
-                    "self_j": graph.self_j[name],
-                    "total_j": graph.total_j[name],
-                    "label": fitting(label, width - 12),
-                    "energy": _energy(graph, name, width),
-                    "frame": names.full(name),
-                    "total": si(graph.total_j[name], "J"),
-                    "self": si(graph.self_j[name], "J"),
-                    "share": percent(graph.total_j[name], whole),
-                    "exact": f"{graph.total_j[name]:.9g} J",
-                    "ground": ground,
-                    "ink": ink(ground),
-                }
-            )  # fmt: skip
+    for name, box in places.boxes.items():
+        ground = _colour(graph, name, theme)
+        boxes.append(
+            {
+                "name": name,
+                "x": box.middle - box.width / 2, "x2": box.middle + box.width / 2, "middle": box.middle,
+                "y": box.top, "y2": box.top + HEIGHT, "upper": box.top + 12, "lower": box.top + 26,
+                "lowest": box.top + 40,
+                "self_j": graph.self_j[name],
+                "total_j": graph.total_j[name],
+                "label": labels[name] + (" ↻" if name in graph.recursive else ""),
+                "energy": _energy(graph, name, box.width),
+                "shares": _shares(graph, name, whole),
+                "calls": count(graph.calls[name]) if graph.calls.get(name) else "–",
+                "frame": names.full(name),
+                "total": amount(graph.total_j[name], graph.unit),
+                "self": amount(graph.self_j[name], graph.unit),
+                "share": percent(graph.total_j[name], whole),
+                "exact": f"{graph.total_j[name]:.9g} {graph.unit}",
+                "ground": ground,
+                "ink": ink(ground),
+            }
+        )  # fmt: skip
     return boxes
 
 
 def _energy(graph: Graph, name: str, width: float) -> str:
-    total, own = si(graph.total_j[name], "J"), si(graph.self_j[name], "J")
+    total, own = amount(graph.total_j[name], graph.unit), amount(graph.self_j[name], graph.unit)
     return f"{total} · self {own}" if width >= 140 else total
 
 
-def _lines(graph: Graph, boxes: dict[str, dict[str, Any]]) -> tuple[Rows, Rows]:
-    """Each edge as points of a smooth curve, and its arrow head."""
+def _shares(graph: Graph, name: str, whole: float) -> str:
+    """Percentages of total and self, and the calls: "62 % · self 3.1 % · 4,593×"."""
+    words = f"{percent(graph.total_j[name], whole)} · self {percent(graph.self_j[name], whole)}"
+    return words + (f" · {count(graph.calls[name])}×" if graph.calls.get(name) else "")
+
+
+def _edge_words(graph: Graph, edges: Iterable[Edge], energy_j: float) -> str:
+    """What a line carries: its share of the whole, and the calls where they are known."""
+    calls = sum(graph.edge_calls.get(edge, 0) for edge in edges)
+    whole = percent(energy_j, max(graph.total_j.values(), default=0.0))
+    return whole + (f" · {count(calls)}×" if calls else "")
+
+
+def _lines(graph: Graph, places: Layout) -> tuple[Rows, Rows]:
+    """The strokes as rows of points, and the heads of arrows with the words beside them."""
     most = max(graph.edges.values(), default=0.0) or 1.0
     lines: Rows = []
     heads: Rows = []
-    for number, ((a, b), energy) in enumerate(sorted(graph.edges.items(), key=lambda item: item[1])):
-        x0, y0, x1, y1 = boxes[a]["middle"], boxes[a]["y2"], boxes[b]["middle"], boxes[b]["y"] - 3
-        bend = max(24.0, abs(y1 - y0) * 0.45)
-        # an edge over several rows, or upwards, goes round the boxes between
-        side = 0.0 if 0 <= y1 - y0 <= _GAP else (150.0 + 8 * (number % 6)) * (-1 if number % 2 else 1)
-        for step in range(17):
-            t = step / 16
-            k = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3)
-            lines.append(
-                {
-                    "edge": number, "order": step,
-                    "x": (k[0] + k[1]) * x0 + (k[2] + k[3]) * x1 + (k[1] + k[2]) * side,
-                    "y": k[0] * y0 + k[1] * (y0 + bend) + k[2] * (y1 - bend) + k[3] * y1,
-                    "width": 0.8 + 5.2 * energy / most,
-                    "caller": names.full(a), "callee": names.full(b), "energy": si(energy, "J"),
-                }
-            )  # fmt: skip
-        heads.append({"x": x1, "y": y1 - 1})
+    ends_at: dict[Point, list[EdgeLine]] = {}
+    for number, line in enumerate(sorted(places.lines, key=lambda line: line.energy_j)):
+        caller, callee = (
+            names.full(ends[0]) if len(ends) == 1 else f"{len(ends)} frames" for ends in (line.callers, line.callees)
+        )
+        about = {
+            "edge": number, "width": 0.8 + 5.2 * min(1.0, line.energy_j / most), "caller": caller,
+            "callee": callee, "energy": amount(line.energy_j, graph.unit),
+        }  # fmt: skip
+        lines += [about | {"order": i, "x": x, "y": y} for i, (x, y) in enumerate(line.points)]
+        if line.head:
+            ends_at.setdefault(line.points[-1], []).append(line)
+    for group in ends_at.values():  # lines that end at one point have one head, and words where they do not come from
+        edges = {(a, b) for line in group for a in line.callers for b in line.callees}
+        words = _edge_words(graph, edges, sum(line.energy_j for line in group))
+        from_right = group[-1].points[0][0] > group[-1].points[-1][0] + 2
+        heads.append(_head(*group[-1].points[-2:]) | {"words": words, "side": "right" if from_right else "left"})
     return lines, heads
 
 
-def dot(graph: Graph, theme: Theme, title: str) -> str:
+def _head(before: Point, end: Point) -> dict[str, Any]:
+    """An arrow's head before the box, in the direction of the last step."""
+    x, y = end[0] - before[0], end[1] - before[1]
+    if abs(x) > abs(y):
+        return {"x": end[0] - math.copysign(4, x), "y": end[1], "shape": f"triangle-{'right' if x > 0 else 'left'}"}
+    return {"x": end[0], "y": end[1] - math.copysign(4, y), "shape": f"triangle-{'down' if y >= 0 else 'up'}"}
+
+
+def _dot_text(graph: Graph, theme: Theme, title: str) -> str:
     """The graph as Graphviz text."""
     labels = names.labels(graph.total_j, 60)
     number = {name: i for i, name in enumerate(graph.total_j)}
-    most = max(graph.edges.values(), default=0.0) or 1.0
+    most, whole = max(graph.edges.values(), default=0.0) or 1.0, max(graph.total_j.values(), default=0.0)
     out = [
         "digraph wattribute {",
         f"  graph [label={_quote(title)}, labelloc=t, fontname=Helvetica, bgcolor={_quote(theme.ground)}, "
@@ -145,14 +236,16 @@ def dot(graph: Graph, theme: Theme, title: str) -> str:
     ]  # fmt: skip
     for name, i in number.items():
         ground = _colour(graph, name, theme)
-        text = f"{labels[name]}\n{si(graph.total_j[name], 'J')} · self {si(graph.self_j[name], 'J')}"
+        amounts = f"{amount(graph.total_j[name], graph.unit)} · self {amount(graph.self_j[name], graph.unit)}"
+        text = f"{labels[name]}\n{amounts}\n{_shares(graph, name, whole)}"
         out.append(
             f"  n{i} [label={_quote(text)}, tooltip={_quote(names.full(name))}, "
             f"fillcolor={_quote(ground)}, fontcolor={_quote(ink(ground))}];"
         )
     for (a, b), energy in sorted(graph.edges.items(), key=lambda item: -item[1]):
         width = 0.6 + 4.4 * energy / most
-        out.append(f"  n{number[a]} -> n{number[b]} [label={_quote(si(energy, 'J'))}, penwidth={width:.2f}];")
+        words = f"{amount(energy, graph.unit)}\n{_edge_words(graph, [(a, b)], energy)}"
+        out.append(f"  n{number[a]} -> n{number[b]} [label={_quote(words)}, penwidth={width:.2f}];")
     out += [f"  n{number[name]} -> n{number[name]};" for name in sorted(graph.recursive)]
     return "\n".join([*out, "}", ""])
 

@@ -1,4 +1,4 @@
-"""What all charts share: marks over rows, axes in SI units, hover cards, the legend of kinds, title and caption."""
+"""Parts of all charts: marks over rows, axes in SI units, hover cards, the legend of kinds, title and caption."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NARROW = "fijlrtI.,:;'|!()[] "
 
 
 def altair() -> Any:
-    """Altair, or the command that installs it."""
+    """Import Altair, or raise with the command that installs it."""
     try:
         import altair
     except ImportError:
@@ -28,13 +28,13 @@ def altair() -> Any:
 
 
 def pixels(text: str, size: int = SIZE) -> float:
-    """Roughly how wide a text is drawn; a little generous, so that what is said to fit does."""
+    """Estimate the width of a drawn text in pixels; rather too wide than too narrow."""
     wide, narrow = sum(map(text.count, _WIDE)), sum(map(text.count, _NARROW))
     return size * (0.58 * columns(text) + 0.15 * wide - 0.24 * narrow)
 
 
 def fitting(text: str, room: float, least: int = 4) -> str:
-    """The text shortened to a room in pixels; nothing where not even a few letters fit."""
+    """Shorten a text to a width in pixels; empty if not even a few letters fit."""
     if pixels(text) <= room:
         return text
     width = min(columns(text) - 1, int(room / (SIZE * 0.35)))
@@ -101,13 +101,15 @@ def hover(rows: Rows, **titles: str) -> list[Any]:
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items() if name in present]
 
 
-def legend(kinds: Iterable[str], theme: Theme) -> Any:
-    """Squares with the names of the kinds that occur, in their order, in one row."""
+def legend(kinds: Iterable[str], theme: Theme, titles: Mapping[str, str] | None = None) -> Any:
+    """Squares with the names of the kinds that occur, in their order, in one row; ``titles`` are other names."""
     alt = altair()
+    named = titles or {}
     present = set(kinds)
     rows: Rows = []
     at = 0.0
-    for kind, (title, _) in KINDS.items():
+    for kind, (usual, _) in KINDS.items():
+        title = named.get(kind, usual)
         if kind in present:
             ground = theme.idle if kind == "idle" else colour(kind)
             rows.append({"x": at, "label_x": at + 14, "title": title, "ground": ground})

@@ -1,4 +1,4 @@
-"""Emissions and intensity over time: grams as they add up, and the grid they were drawn from."""
+"""Emissions over time: grams per hour, whose area is the sum, and the intensity of the electricity where it varies."""
 
 from __future__ import annotations
 
@@ -9,16 +9,55 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..numbers import si
+from ...model import Attribution
+from ...plugins import chart
+from .. import names
+from ..numbers import percent, si
 from ..theme import WIDTH, Theme
-from .canvas import Rows, altair, hover, layer, quantity, time_axis
+from ..theme import theme as theme_of
+from .canvas import Rows, altair, finish, hover, layer, quantity, time_axis, time_unit
+from .captions import run_name
+from .curves import whole_curve
 
 if TYPE_CHECKING:
-    from ...carbon import Slice
+    from ...carbon import Emissions, Slice
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+_YEAR_NS = 31_557_600 * 10**9  # later than a year after 1970: a wall clock, not time since the start
 _CARD = {"when": "from", "intensity": "intensity", "energy": "energy", "grams": "emissions", "source": "source"}
+
+
+@chart("carbon", about="emissions per hour and their sum, intensity of the electricity", by=("device",))
+def carbon(
+    attribution: Attribution, emissions: Emissions | None = None, *, theme: str = "light", zone: str | None = None
+) -> Any:
+    """Emissions per hour over time with their sum; of ``zone`` unless they are given."""
+    look = theme_of(theme)
+    if emissions is None:
+        from ...carbon import emissions as emissions_of
+
+        emissions = emissions_of(attribution, zone=zone)
+    wall_clock = bool(emissions.slices) and emissions.slices[0].start_ns > _YEAR_NS
+    per_s, unit = time_unit(emissions.duration_s)
+    rows = rows_of(emissions.slices, wall_clock, per_s)
+    times, joules = whole_curve(attribution)
+    rates = rate_rows(emissions.slices, attribution.recording.clock.ns(times), joules, wall_clock, per_s)
+    title = f"{si(emissions.co2e_g, 'g')} CO2e from {si(emissions.energy_j, 'J')} at {emissions.g_per_kwh:.3g} g/kWh"
+    place = f"{emissions.name} ({emissions.zone})" if emissions.name else emissions.zone
+    notes = [f"Sources: {'; '.join(emissions.sources)}."]
+    if emissions.assumed:
+        low, high = si(emissions.low_g, "g"), si(emissions.high_g, "g")
+        notes.append(f"No zone was given: the world average is assumed; by country it would be {low} to {high}.")
+    if emissions.embodied_g:
+        whole = emissions.total_g
+        notes.append(
+            f"Making the hardware adds {si(emissions.embodied_g, 'g')} ({percent(emissions.embodied_g, whole)})."
+        )
+    notes += [f"Noticed: {problem}." for problem in emissions.problems[:2]]
+    subtitle = f"{run_name(attribution.recording)} · {place} · PUE {emissions.pue:g}"
+    return finish(_panels(rows, rates, emissions.co2e_g, look, wall_clock, unit), look, title=title, subtitle=subtitle,
+                  caption=[names.clean(sentence) for sentence in notes], spacing=28)  # fmt: skip
 
 
 def rows_of(slices: Sequence[Slice], wall_clock: bool, per_s: float) -> Rows:
@@ -48,8 +87,8 @@ def _clock(rows: Rows) -> str:
     return "%H:%M:%S" if long_ms < 1_200_000 else "%H:%M" if long_ms < 86_400_000 else "%d %b %H:%M"
 
 
-def grown(slices: Sequence[Slice], times_ns: Ints, energy_j: Floats, wall_clock: bool, per_s: float) -> Rows:
-    """Grams emitted up to each of a few hundred moments: energy of the moment × intensity of its slice."""
+def rate_rows(slices: Sequence[Slice], times_ns: Ints, energy_j: Floats, wall_clock: bool, per_s: float) -> Rows:
+    """Grams per hour in a few hundred stretches: energy × the intensity of the slice; a last row closes."""
     if not slices:
         return []
     origin = slices[0].start_ns - int(times_ns[0])
@@ -63,14 +102,17 @@ def grown(slices: Sequence[Slice], times_ns: Ints, energy_j: Floats, wall_clock:
     per_j = np.array([piece.co2e_g / piece.energy_j if piece.energy_j else 0.0 for piece in slices])
     grams = before[which] + per_j[which] * (energy - at_edges[which])
     scale = 1e-6 if wall_clock else per_s / 1e9
+    hours = np.diff(moments) / 3.6e12
+    rate = np.append(np.diff(grams) / hours, 0.0)
+    rate[-1] = rate[-2] if len(rate) > 1 else 0.0
     return [
-        {"start": float((moment + origin) * scale), "grams_g": float(gram)}
-        for moment, gram in zip(moments.tolist(), grams, strict=True)
+        {"start": float((moment + origin) * scale), "g_per_h": float(value), "co2e_g": float(gram)}
+        for moment, value, gram in zip(moments.tolist(), rate, np.append(np.diff(grams), 0.0), strict=True)
     ]
 
 
-def carbon(rows: Rows, grown: Rows, theme: Theme, wall_clock: bool, unit: str) -> list[Any]:
-    """Two panels on one time axis: grams so far, and grams per kilowatt-hour."""
+def _panels(rows: Rows, rates: Rows, sum_g: float, theme: Theme, wall_clock: bool, unit: str) -> list[Any]:
+    """Grams per hour, and grams per kilowatt-hour where these are not always the same."""
     alt = altair()
     kind = "T" if wall_clock else "Q"
     scale = alt.Scale(type="utc", nice=False) if wall_clock else alt.Scale(nice=False, zero=False)
@@ -95,8 +137,10 @@ def carbon(rows: Rows, grown: Rows, theme: Theme, wall_clock: bool, unit: str) -
         )  # fmt: skip
         return alt.layer(shape, line, hovered, words)
 
-    intensity = "format(datum.value, '~g') + ' g/kWh'"
-    return [
-        panel(grown, "grams_g", "linear", "emissions so far (CO2e)", quantity("g"), bare, 170),
-        panel(steps, "g_per_kwh", "step-after", "intensity of the electricity", intensity, foot, 110),
-    ]
+    varies = len({row["g_per_kwh"] for row in rows}) > 1
+    heading = f"emission rate (CO2e); the area is {si(sum_g, 'g')}"
+    parts = [panel(rates, "g_per_h", "step-after", heading, quantity("g/h"), bare if varies else foot, 170)]
+    if varies:
+        intensity = "format(datum.value, '~g') + ' g/kWh'"
+        parts.append(panel(steps, "g_per_kwh", "step-after", "intensity of the electricity", intensity, foot, 110))
+    return parts

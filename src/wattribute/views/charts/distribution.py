@@ -1,7 +1,7 @@
 """Distribution: energy (or power) per call, a histogram per frame on one logarithmic axis.
 
 Calls are counted into fine bins as they are met, 100 to a decade, so any number of calls costs the same memory;
-counts and joules are exact, quartiles to 1.2 %. Calls without energy have no place on the axis and are told in words.
+counts and joules are exact, quartiles to 1.2 %. Calls without energy are counted in the caption.
 """
 
 from __future__ import annotations
@@ -12,16 +12,77 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...model import Attribution
+from ...plugins import chart
 from .. import names
-from ..kinds import colour
+from ..kinds import colour, kinds_by_name
 from ..numbers import count, si
 from ..theme import WIDTH, Theme
-from .canvas import Rows, altair, hover, layer, nice_step, quantity
+from ..theme import theme as theme_of
+from .canvas import Rows, altair, finish, hover, layer, nice_step, quantity
+from .captions import caption, subtitle
+from .curves import Users
+from .lanes import exact, per_call
+from .tables import check_value, one_view
 
 Floats = npt.NDArray[np.float64]
 _LOW, _PER_DECADE, _DECADES = -15, 100, 30  # from 1e-15 to 1e15
+_PER_CALL = {"J": "energy", "s": "time", "W": "power"}
+_VERB = {"J": "used", "s": "took", "W": "drew"}
 _BINS = 56  # drawn
 _CARD = {"frame": "frame", "range": "per call", "calls": "calls", "energy": "together", "exact": "exactly"}
+
+
+@chart("distribution", about="energy or power per call, a histogram per frame")
+def distribution(attribution: Attribution, *, value: str = "energy", theme: str = "light", top: int = 8) -> Any:
+    """How energy (self) or power spreads over the calls of each frame."""
+    look = theme_of(theme)
+    view = one_view(attribution)
+    histograms = histograms_of(view, check_value(value))
+    filled = {name: one for name, one in histograms.items() if one.calls.any()}
+    shown = reduce(filled or histograms, top)
+    calls = sum(float(one.calls.sum()) + one.none for one in histograms.values())
+    note = f"{calls:,.0f} calls. Solid line: median; dotted: quartiles (to 1.2 %)."
+    if filled and len(filled) < len(histograms):
+        note += f" {len(histograms) - len(filled)} frames without any energy are not drawn."
+    return finish(
+        _panels(shown, look, view.unit if value == "energy" else "W", view.unit),
+        look,
+        title=_spread_title(shown, value, view.unit),
+        subtitle=subtitle(view),
+        caption=caption(view, note),
+        spacing=26,
+    )
+
+
+def histograms_of(attribution: Attribution, value: str) -> dict[str, Histogram]:
+    """A histogram per frame name, filled location by location."""
+    users, clock = Users(attribution), attribution.recording.clock
+    frames = attribution.recording.frames
+    out: dict[str, Histogram] = {}
+    kinds = {of: kinds_by_name(frames, of) for of in {of for of, _ in users}}
+    for of, location in users:
+        calls = per_call(exact(users.spans(of, location), users.received(of, location)))
+        long = clock.seconds(calls.busy.astype(np.float64))
+        power = np.divide(calls.total_j, long, out=np.zeros(len(calls)), where=long > 0)
+        for frame in np.unique(calls.frame):
+            mine = calls.frame == frame
+            one = out.setdefault(frames.name[frame], Histogram(kinds[of][frames.name[frame]]))
+            values = calls.self_j if value == "energy" else power
+            one.add(values[mine], calls.self_j[mine], calls.calls[mine].astype(np.float64))
+    return out
+
+
+def _spread_title(shown: dict[str, Histogram], value: str, amounts: str) -> str:
+    filled = [(name, one) for name, one in shown.items() if one.calls.sum()]
+    if not filled:
+        return "No call received any energy"
+    name, one = filled[0]
+    unit = amounts if value == "energy" else "W"
+    label = names.shorten(names.plain(name), 60)
+    if one.calls.sum() < 4:
+        return f"{label}: {si(one.most, unit)} in {'its call' if one.calls.sum() == 1 else 'its largest call'}"
+    return f"{label}: half of the calls {_VERB[unit]} less than {si(one.quantile(0.5), unit)}"
 
 
 @dataclass
@@ -83,7 +144,7 @@ def reduce(histograms: dict[str, Histogram], top: int) -> dict[str, Histogram]:
     return {name: histograms[name] for name in order[:top]} | {f"other ({len(order) - top} frames)": rest}
 
 
-def distribution(histograms: dict[str, Histogram], theme: Theme, unit: str) -> list[Any]:
+def _panels(histograms: dict[str, Histogram], theme: Theme, unit: str, amounts: str) -> list[Any]:
     """A small histogram per frame, all on one axis."""
     filled = [index for shown in histograms.values() for index in np.flatnonzero(shown.calls)]
     low, high = (min(filled), max(filled) + 1) if filled else (0, 1)
@@ -93,12 +154,12 @@ def distribution(histograms: dict[str, Histogram], theme: Theme, unit: str) -> l
     labels = names.labels(histograms, 60)
     last = len(histograms) - 1
     return [
-        _one(labels[name], name, shown, theme, unit, (low, high, wide), axis=i == last)
+        _one(labels[name], name, shown, theme, (unit, amounts), (low, high, wide), axis=i == last)
         for i, (name, shown) in enumerate(histograms.items())
     ]
 
 
-def _rows(name: str, shown: Histogram, unit: str, span: tuple[int, int, int]) -> Rows:
+def _rows(name: str, shown: Histogram, unit: str, amounts: str, span: tuple[int, int, int]) -> Rows:
     rows: Rows = []
     for start in range(span[0], span[1], span[2]):
         inside = slice(max(0, start), max(0, start + span[2]))
@@ -109,21 +170,23 @@ def _rows(name: str, shown: Histogram, unit: str, span: tuple[int, int, int]) ->
                 {
                     "start": a, "end": b, "number": calls, "zero": 0, "energy_j": energy, "frame": names.full(name),
                     "range": f"{si(a, unit)} – {si(b, unit)}", "calls": count(round(calls)),
-                    "energy": si(energy, "J"), "exact": f"{energy:.9g} J",
+                    "energy": si(energy, amounts), "exact": f"{energy:.9g} {amounts}",
                 }
             )  # fmt: skip
     return rows
 
 
 def _one(
-    label: str, name: str, shown: Histogram, theme: Theme, unit: str, span: tuple[int, int, int], *, axis: bool
+    label: str, name: str, shown: Histogram, theme: Theme, units: tuple[str, str], span: tuple[int, int, int], *,
+    axis: bool
 ) -> Any:  # fmt: skip
     alt = altair()
-    rows = _rows(name, shown, unit, span)
+    unit, amounts = units
+    rows = _rows(name, shown, unit, amounts, span)
     height, ticks = 58, _ticks(_edge(span[0]), _edge(span[1]))
     x = {
         "scale": alt.Scale(type="log", domain=[_edge(span[0]), _edge(span[1])], nice=False),
-        "axis": alt.Axis(title=f"{'energy' if unit == 'J' else 'power'} per call", labelExpr=quantity(unit), grid=True,
+        "axis": alt.Axis(title=f"{_PER_CALL[unit]} per call", labelExpr=quantity(unit), grid=True,
                          values=ticks) if axis else alt.Axis(labels=False, ticks=False, title=None, values=ticks),
     }  # fmt: skip
     y = alt.Y("number:Q", axis=alt.Axis(title=None, tickCount=2, tickMinStep=1, format="~s", minExtent=40),
@@ -134,12 +197,12 @@ def _one(
     )
     marks: Rows = []
     number = round(float(shown.calls.sum()))
-    said = f"{count(number)} call{'' if number == 1 else 's'}\n{si(float(shown.energy_j.sum()), 'J')}"
+    text = f"{count(number)} call{'' if number == 1 else 's'}\n{si(float(shown.energy_j.sum()), amounts)}"
     if shown.calls.sum():
         marks = [{"at": shown.quantile(q), "dash": dash} for q, dash in ((0.25, [2, 3]), (0.5, [1, 0]), (0.75, [2, 3]))]
-        said += f"\nmedian {si(shown.quantile(0.5), unit)}"
+        text += f"\nmedian {si(shown.quantile(0.5), unit)}"
     if shown.none:
-        said += f"\n{count(shown.none)} more of 0 {unit}"
+        text += f"\n{count(shown.none)} more of 0 {unit}"
     rules = [
         layer([mark]).mark_rule(color=theme.text, strokeDash=mark["dash"], strokeWidth=1.2).encode(x=alt.X("at:Q", **x))
         for mark in marks
@@ -150,7 +213,7 @@ def _one(
         .encode(x=alt.value(0), y=alt.value(0), text="text:N")
     )
     sums = (
-        layer([{"text": said}])
+        layer([{"text": text}])
         .mark_text(align="left", baseline="top", dx=8, lineBreak="\n")
         .encode(x=alt.value(WIDTH - 150), y=alt.value(0), text="text:N")
     )

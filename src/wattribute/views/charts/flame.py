@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...model import Attribution
+from ...plugins import chart
 from .. import names
 from ..kinds import ink, shade
-from ..numbers import count, percent, si
-from ..theme import ROW, SIZE, WIDTH, Theme
-from .canvas import Rows, altair, fitting, fixed, hatch, hover, layer, pixels, quantity
-from .tree import Block
+from ..numbers import amount, count, percent
+from ..theme import ROW, WIDTH, Theme
+from ..theme import theme as theme_of
+from .canvas import Rows, altair, finish, fitting, fixed, hatch, hover, layer, legend, quantity
+from .captions import caption, finding, subtitle
+from .launches import launched
+from .tables import frame_kinds, with_stacks
+from .totals import total
+from .tree import Block, Leaf, blocks, rooted, self_by_frame
 
-_CARD = {
+LEAST = 0.001  # of all energy: smaller frames are folded
+_DEEPEST = 48
+CARD = {
     "frame": "frame",
     "path": "call path",
     "kind": "kind of work",
@@ -25,7 +33,50 @@ _CARD = {
 }
 
 
-def block_rows(blocks: Sequence[Block], kind_of: Mapping[str, str], theme: Theme) -> Rows:
+@chart("flame", about="call paths, width = joules, root at the bottom", needs="stacks", by=("path",))
+def flame(attribution: Attribution, *, theme: str = "light", downwards: bool = False, root: str | None = None) -> Any:
+    """Call paths with widths in joules, root at the bottom; idle stands beside the roots."""
+    look = theme_of(theme)
+    by_path = with_stacks(attribution, ("path",))
+    used = rooted(launched(by_path), root)
+    idle = total(by_path, "idle") if root is None else 0.0
+    shown = blocks(used, idle, LEAST, _DEEPEST)
+    rows = block_rows(shown, frame_kinds(by_path), look, by_path.unit)
+    return finish(
+        [legend((row["kind"] for row in rows), look), _rectangles(rows, look, by_path.unit, downwards=downwards)],
+        look,
+        title=finding(by_path, self_by_frame(used)),
+        subtitle=subtitle(by_path),
+        caption=caption(
+            by_path,
+            root_words(root, used, by_path.unit),
+            folded_words(shown, by_path.unit),
+            too_deep_words(used, _DEEPEST, by_path.unit),
+        ),
+    )
+
+
+def root_words(root: str | None, used: list[Leaf], unit: str) -> str:
+    return "" if root is None else f"Only what {root} called: {amount(sum(leaf.self_j for leaf in used), unit)}."
+
+
+def folded_words(shown: list[Block], unit: str, least: float = LEAST) -> str:
+    merged = [block for block in shown if block.merged]
+    if not merged:
+        return ""
+    number, energy = sum(block.merged for block in merged), sum(block.self_j for block in merged)
+    return f"{number} places under {100 * least:g} % are folded into “other” ({amount(energy, unit)} together)."
+
+
+def too_deep_words(leaves: list[Leaf], deepest: int, unit: str) -> str:
+    deep = [leaf for leaf in leaves if len(leaf.path) > deepest]
+    if not deep:
+        return ""
+    energy, levels = sum(leaf.self_j for leaf in deep), max(len(leaf.path) for leaf in deep)
+    return f"Levels below {deepest} of {levels} are not drawn; their {amount(energy, unit)} stay with the caller."
+
+
+def block_rows(blocks: Sequence[Block], kind_of: Mapping[str, str], theme: Theme, unit: str) -> Rows:
     """A row per block with everything a mark or a hover card needs."""
     whole = max((block.end_j for block in blocks), default=0.0)
     labels = names.labels((block.name for block in blocks), 60)
@@ -46,17 +97,17 @@ def block_rows(blocks: Sequence[Block], kind_of: Mapping[str, str], theme: Theme
                 "frame": names.full(block.name),
                 "label": labels[block.name],
                 "path": " → ".join(names.plain(name) for name in block.path[-12:]),
-                "total": si(block.total_j, "J"),
-                "self": si(block.self_j, "J"),
+                "total": amount(block.total_j, unit),
+                "self": amount(block.self_j, unit),
                 "share": percent(block.total_j, whole),
                 "calls": count(block.calls) if block.calls else "–",
-                "exact": f"{block.total_j:.9g} J",
+                "exact": f"{block.total_j:.9g} {unit}",
             }
         )
     return rows
 
 
-def flame(rows: Rows, theme: Theme, *, downwards: bool = False) -> Any:
+def _rectangles(rows: Rows, theme: Theme, unit: str, *, downwards: bool = False) -> Any:
     """Rectangles: root at the bottom, or at the top when ``downwards`` (an icicle)."""
     alt = altair()
     whole = max((row["end"] for row in rows), default=0.0) or 1.0
@@ -65,7 +116,7 @@ def flame(rows: Rows, theme: Theme, *, downwards: bool = False) -> Any:
         row["text"] = fitting(row["label"], (row["end"] - row["start"]) / whole * WIDTH - 8)
     scale_x = {
         "scale": alt.Scale(domain=[0, whole], nice=False),
-        "axis": alt.Axis(title=None, labelExpr=quantity("J"), grid=False, orient="bottom", tickCount=8),
+        "axis": alt.Axis(title=None, labelExpr=quantity(unit), grid=False, orient="bottom", tickCount=8),
     }
     scale_y = {"scale": alt.Scale(domain=[0, levels], nice=False, reverse=downwards), "axis": None}
     base = layer(rows, width=WIDTH, height=(ROW + 2) * levels)
@@ -75,7 +126,7 @@ def flame(rows: Rows, theme: Theme, *, downwards: bool = False) -> Any:
         y=alt.Y("depth:Q", **scale_y),
         y2="depth2:Q",
         color=fixed("ground"),
-        tooltip=hover(rows, **_CARD),
+        tooltip=hover(rows, **CARD),
     )
     stripes = hatch(
         [row for row in rows if row["kind"] == "idle"],
@@ -96,66 +147,7 @@ def flame(rows: Rows, theme: Theme, *, downwards: bool = False) -> Any:
             y=alt.Y("middle:Q", **scale_y),
             text="text:N",
             color=fixed("ink"),
-            tooltip=hover(rows, **_CARD),
+            tooltip=hover(rows, **CARD),
         )
     )
     return boxes + stripes + texts
-
-
-def sunburst(rows: Rows, theme: Theme, rings: int = 8, known: str = "measured") -> Any:
-    """Arcs around the whole; deeper rings than ``rings`` are left to the flame graph."""
-    alt = altair()
-    whole = max((row["end"] for row in rows), default=0.0) or 1.0
-    shown = [row for row in rows if row["depth"] < rings]
-    levels = max((row["depth2"] for row in shown), default=1)
-    inner, ring = 70, min(110.0, max(40, 300 / levels))
-    radius = inner + ring * levels
-    for row in shown:
-        row.update(_arc_text(row, whole, inner + ring * (row["depth"] + 0.5), ring))
-    theta = {"scale": alt.Scale(domain=[0, whole], range=[0, 2 * math.pi], nice=False), "stack": None}
-    radial = {"scale": alt.Scale(domain=[0, levels], range=[inner, radius], nice=False, zero=False), "stack": None}
-    arcs = (
-        layer(shown, width=WIDTH, height=2 * radius + 10)
-        .mark_arc(stroke=theme.ground, strokeWidth=1)
-        .encode(
-            theta=alt.Theta("start:Q", **theta),
-            theta2="end:Q",
-            radius=alt.Radius("depth:Q", **radial),
-            radius2="depth2:Q",
-            color=fixed("ground"),
-            tooltip=hover(rows, **_CARD),
-        )
-    )
-    texts = (
-        layer([row for row in shown if row["text"]])
-        .mark_text(baseline="middle")
-        .encode(
-            theta=alt.Theta("at:Q", **theta),
-            radius=alt.Radius("middle:Q", **radial),
-            angle=alt.Angle("angle:Q", scale=None, legend=None),
-            text="text:N",
-            color=fixed("ink"),
-        )
-    )
-    centre = (
-        layer([{"text": [si(whole if rows else 0.0, "J"), known]}])
-        .mark_text(fontSize=18, fontWeight=600, color=theme.text, lineHeight=22, dy=-6)
-        .encode(text="text:N", x=alt.value(WIDTH / 2), y=alt.value(radius + 5))
-    )
-    return arcs + texts + centre
-
-
-def _arc_text(row: dict[str, Any], whole: float, radius: float, ring: float) -> dict[str, Any]:
-    """A label along the arc or along the radius, whichever has more room, never upside down."""
-    share = (row["end"] - row["start"]) / whole
-    at = (row["start"] + row["end"]) / 2
-    degrees = at / whole * 360
-    arc = share * 2 * math.pi * radius
-    # a straight text leaves the curved ring by its sagitta, length² / 8 r
-    along = min(0.9 * arc, math.sqrt(8 * radius * (ring / 2 - SIZE * 0.7))) - 8
-    across = ring - 8 if arc > SIZE + 3 else 0
-    if along >= min(across, pixels(row["label"])):
-        room, angle = along, degrees - 180 if 90 < degrees < 270 else degrees
-    else:
-        room, angle = across, degrees - 90 if degrees < 180 else degrees + 90
-    return {"at": at, "middle": row["depth"] + 0.5, "angle": angle % 360, "text": fitting(row["label"], room)}

@@ -1,13 +1,13 @@
-"""Who called whom: the call graph of call paths, pruned by energy, and its own layered layout.
+"""Who called whom: the call graph of call paths, pruned by energy; ``layout`` says where its boxes and lines stand.
 
-A frame is one node whatever its callers. A joule spent in a call path counts once for every frame on the path (that
+A frame is one node for all of its callers. A joule spent in a call path counts once for every frame on the path (that
 frame's total, recursion counted once) and once for every caller → callee step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from .tree import Leaf
@@ -26,15 +26,20 @@ class Graph:
     left_out: int
     left_out_j: float  # self energy of the nodes that are not shown
     recursive: frozenset[str]
+    unit: str = "J"
+    calls: dict[str, int] = field(default_factory=dict)
+    edge_calls: dict[Edge, int] = field(default_factory=dict)
 
 
-def graph(leaves: Iterable[Leaf], top: int = 24) -> Graph:
+def graph(leaves: Iterable[Leaf], top: int = 24, unit: str = "J") -> Graph:
     """The graph of the ``top`` frames by total energy; a step over a frame that is left out joins its neighbours."""
     leaves = list(leaves)
     self_j: dict[str, float] = {}
     total_j: dict[str, float] = {}
+    calls: dict[str, int] = {}
     for leaf in leaves:
         if leaf.path:
+            calls[leaf.path[-1]] = calls.get(leaf.path[-1], 0) + leaf.calls
             self_j[leaf.path[-1]] = self_j.get(leaf.path[-1], 0.0) + leaf.self_j
         for name in dict.fromkeys(leaf.path):
             total_j[name] = total_j.get(name, 0.0) + leaf.self_j
@@ -43,9 +48,13 @@ def graph(leaves: Iterable[Leaf], top: int = 24) -> Graph:
     kept = [name for i, name in enumerate(order) if i < _ALWAYS or total_j[name] >= least]
     shown = set(kept)
     edges: dict[Edge, float] = {}
+    edge_calls: dict[Edge, int] = {}
     recursive: set[str] = set()
     for leaf in leaves:
         visible = [name for name in leaf.path if name in shown]
+        if len(visible) > 1 and leaf.path[-1] in shown:  # who called the last frame of the path
+            last = visible[-2], visible[-1]
+            edge_calls[last] = edge_calls.get(last, 0) + leaf.calls
         steps = dict.fromkeys(pairwise(visible))
         recursive.update(a for a, b in steps if a == b)
         for step in steps:
@@ -59,34 +68,13 @@ def graph(leaves: Iterable[Leaf], top: int = 24) -> Graph:
         len(rest),
         sum(self_j.get(name, 0.0) for name in rest),
         frozenset(recursive),
+        unit,
+        {name: calls.get(name, 0) for name in kept},
+        edge_calls,
     )
 
 
-def layers(graph: Graph, widest: int = 6) -> list[list[str]]:
-    """Nodes in rows from callers to callees: ordered by the rows above and below, at most ``widest`` in a row."""
-    forward = _acyclic(graph)
-    above: dict[str, list[str]] = {name: [] for name in graph.total_j}
-    below: dict[str, list[str]] = {name: [] for name in graph.total_j}
-    for a, b in forward:
-        above[b].append(a)
-        below[a].append(b)
-    rank = _ranks(graph, above, below)
-    rows: list[list[str]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
-    for name in graph.total_j:  # by energy, so that the order is stable
-        rows[rank[name]].append(name)
-    for sweep in range(6):
-        neighbours = above if sweep % 2 == 0 else below
-        for row in rows if sweep % 2 == 0 else reversed(rows):
-            place = {name: (i + 0.5) / len(other) for other in rows for i, name in enumerate(other)}
-            row.sort(key=lambda name: _mean([place[n] for n in neighbours[name]], place[name]))
-    return [row[i : i + widest] for row in rows for i in range(0, len(row), widest)]
-
-
-def _mean(values: list[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
-
-
-def _acyclic(graph: Graph) -> list[Edge]:
+def acyclic(graph: Graph) -> list[Edge]:
     """The edges without those that close a cycle, found by walking the heaviest first."""
     out: dict[str, list[str]] = {name: [] for name in graph.total_j}
     for (a, b), _ in sorted(graph.edges.items(), key=lambda item: (-item[1], item[0])):
@@ -113,9 +101,13 @@ def _acyclic(graph: Graph) -> list[Edge]:
     return kept
 
 
-def _ranks(graph: Graph, above: dict[str, list[str]], below: dict[str, list[str]]) -> dict[str, int]:
-    """The longest way from a root, in a graph without cycles."""
-    waiting = {name: len(above[name]) for name in graph.total_j}
+def ranks(graph: Graph, edges: Iterable[Edge]) -> dict[str, int]:
+    """The longest way from a root to each frame along edges without cycles."""
+    below: dict[str, list[str]] = {name: [] for name in graph.total_j}
+    waiting = dict.fromkeys(graph.total_j, 0)
+    for a, b in edges:
+        below[a].append(b)
+        waiting[b] += 1
     rank = dict.fromkeys(graph.total_j, 0)
     ready = [name for name, callers in waiting.items() if not callers]
     while ready:

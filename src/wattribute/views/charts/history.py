@@ -12,78 +12,68 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import NoDataError
+from ...plugins import chart
 from .. import names
-from .. import theme as themes
 from ..numbers import si
 from ..theme import WIDTH, Theme
+from ..theme import theme as theme_of
 from .canvas import Rows, altair, finish, fixed, hover, layer, pixels, quantity
-from .runs import histogram as bars
 
 if TYPE_CHECKING:
-    from ...outputs.experiment import Experiment, RunRow
+    from ...sessions.experiment import Experiment, RunRow
 
 PANELS = {"time": "s", "energy": "J", "emissions": "g", "emission rate": "g/s"}
-_HIGH, _SMALL = 104, 168
+_HIGH = 104
 _FAR = 30.0  # values that lie farther apart than this are drawn on a logarithmic scale
 _CARD = {"run": "run", "group": "runs of", "value": "value", "exact": "exactly", "at": "at", "left_out": "left out"}
-_LABEL = 60  # letters of a group's name
+LABEL = 60  # letters of a group's name
+
+
+def panels(experiment: Experiment) -> dict[str, str]:
+    """What is drawn of an experiment, with its unit; energy and power by device where a run has several."""
+    several = any(len(run.device_j) > 1 for run in experiment.counted)
+    devices = experiment.devices if several else []
+    return PANELS | {f"energy of {one}": "J" for one in devices} | {f"power of {one}": "W" for one in devices}
 
 
 def values(run: RunRow) -> dict[str, float | None]:
-    """What is drawn of a run, by panel."""
+    """What is drawn of a run, by panel; a panel that is not in it has no value."""
     grams, time_s = run.co2e_g, run.duration_s
     rate = grams / time_s if grams is not None and time_s else None
-    return dict(zip(PANELS, (time_s, run.energy_j, grams, rate), strict=True))
+    whole = dict(zip(PANELS, (time_s, run.energy_j, grams, rate), strict=True))
+    energies = {f"energy of {device}": energy_j for device, energy_j in run.device_j.items()}
+    return whole | energies | {f"power of {device}": power_w for device, power_w in run.device_w.items()}
 
 
+@chart("history", about="time, energy and emissions of an experiment's runs against time", needs="experiment")
 def history(experiment: Experiment, *, by: Sequence[str] = (), top: int = 8, theme: str = "light") -> Any:
     """Time, energy, emissions and their rate of every run against the time at which it began, a colour per label."""
-    look = themes.theme(theme)
-    groups, merged = _groups(experiment, by, top)
-    colours = {name: look.series[at % len(look.series)] for at, name in enumerate(groups)}
-    clock = all(run.start_ns is not None for runs in groups.values() for run in runs)
+    look = theme_of(theme)
+    parted, merged = groups(experiment, by, top)
+    colours = {name: look.series[at % len(look.series)] for at, name in enumerate(parted)}
+    clock = all(run.start_ns is not None for runs in parted.values() for run in runs)
     left_out = [run for run in experiment.runs if run.left_out and (run.start_ns is not None or not clock)]
     numbers = {id(run): at for at, run in enumerate(experiment.runs, 1)}
-    parts = [_legend(groups, colours)] if len(groups) > 1 else []
-    shown = [name for name in PANELS if any(values(run)[name] is not None for runs in groups.values() for run in runs)]
-    for name in shown:
-        rows = [_point(run, name, group, colours[group], clock, numbers) for group in groups for run in groups[group]]
-        lost = [_point(run, name, "", look.muted, clock, numbers) for run in left_out]
-        axis = name == shown[-1]
-        parts.append(_panel(name, [r for r in rows if r], [r for r in lost if r], look, clock, axis))
-    said = "A line is the mean of its runs." + (" Crosses at the foot are runs that are left out." if left_out else "")
+    parts = [_legend(parted, colours)] if len(parted) > 1 else []
+    drawn = [values(run) for runs in parted.values() for run in runs]
+    shown = {name: unit for name, unit in panels(experiment).items() if any(of.get(name) for of in drawn)}
+    for name, unit in shown.items():
+        own = [(run, group, colours[group]) for group in parted for run in parted[group]]
+        rows = [_point(run, name, unit, group, colour, clock, numbers) for run, group, colour in own]
+        lost = [_point(run, name, unit, "", look.muted, clock, numbers) for run in left_out]
+        axis = name == list(shown)[-1]
+        parts.append(_panel(name, unit, [r for r in rows if r], [r for r in lost if r], look, clock, axis))
+    note = "A line is the mean of its runs." + (" Crosses at the foot are runs that are left out." if left_out else "")
     return finish(
-        parts, look, title=_finding(groups), subtitle=_subtitle(experiment, groups),
-        caption=[said, merged, *_warnings(experiment, by)], spacing=22,
-    )  # fmt: skip
-
-
-def histogram(experiment: Experiment, *, by: Sequence[str] = (), top: int = 8, theme: str = "light") -> Any:
-    """Histograms of time, energy, emissions and their rate with mean, median and quartiles, a row per label."""
-    alt = altair()
-    look = themes.theme(theme)
-    groups, merged = _groups(experiment, by, top)
-    parts: list[Any] = []
-    for at, (name, runs) in enumerate(groups.items()):
-        colour = look.series[at % len(look.series)]
-        found = {panel: [v for v in (values(run)[panel] for run in runs) if v is not None] for panel in PANELS}
-        line = [
-            bars(panel, PANELS[panel], np.array(data), look, _SMALL, colour) for panel, data in found.items() if data
-        ]
-        if len(groups) > 1:
-            line[0] += _heading(f"{names.shorten(names.clean(name), _LABEL)}, {len(runs)} runs", colour)
-        parts.append(alt.hconcat(*line, spacing=26))
-    said = "Solid: median; dotted: quartiles; dashed: mean. Each histogram has its own scale."
-    return finish(
-        parts, look, title=_finding(groups), subtitle=_subtitle(experiment, groups),
-        caption=[said, merged, *_warnings(experiment, by)], spacing=34,
+        parts, look, title=finding(parted), subtitle=subtitle(experiment, parted),
+        caption=[note, merged, *warnings(experiment, by)], spacing=22,
     )  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------------------- pieces
 
 
-def _groups(experiment: Experiment, by: Sequence[str], top: int) -> tuple[dict[str, list[RunRow]], str]:
+def groups(experiment: Experiment, by: Sequence[str], top: int) -> tuple[dict[str, list[RunRow]], str]:
     """The groups with most runs, the rest as one; and a sentence about that."""
     groups = experiment.groups(by)
     if not groups:
@@ -96,7 +86,7 @@ def _groups(experiment: Experiment, by: Sequence[str], top: int) -> tuple[dict[s
     return kept | {f"other ({len(order) - top} labels)": rest}, f"The {top} labels with most runs are shown apart."
 
 
-def _finding(groups: Mapping[str, Sequence[RunRow]]) -> str:
+def finding(groups: Mapping[str, Sequence[RunRow]]) -> str:
     means = {}
     for name, runs in groups.items():
         known = [run.energy_j for run in runs if run.energy_j is not None]
@@ -106,14 +96,14 @@ def _finding(groups: Mapping[str, Sequence[RunRow]]) -> str:
         return "runs over time"
     mark = " (estimated)" if any(run.estimated for runs in groups.values() for run in runs) else ""
     least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-    label = names.shorten(names.clean(least), _LABEL)
+    label = names.shorten(names.clean(least), LABEL)
     if len(means) == 1:
         return f"{label}: {si(means[least], 'J')} per run{mark}"
     ratio = means[most] / means[least] if means[least] else float("inf")
     return f"{label}: least energy, {si(means[least], 'J')} per run{mark}; the most takes {ratio:.3g} times as much"
 
 
-def _subtitle(experiment: Experiment, groups: Mapping[str, Sequence[RunRow]]) -> str:
+def subtitle(experiment: Experiment, groups: Mapping[str, Sequence[RunRow]]) -> str:
     count = sum(map(len, groups.values()))
     lost = len(experiment.runs) - len(experiment.counted)
     places = dict.fromkeys(run.place for runs in groups.values() for run in runs if run.place)
@@ -121,24 +111,24 @@ def _subtitle(experiment: Experiment, groups: Mapping[str, Sequence[RunRow]]) ->
     return words + (f"; CO2e as of {', '.join(map(names.clean, list(places)[:4]))}" if places else "")
 
 
-def _warnings(experiment: Experiment, by: Sequence[str]) -> list[str]:
-    told = [names.clean(note) for note in experiment.summary(by)["notes"]]
-    return [f"{note}." for note in told[:4]] + ([f"… and {len(told) - 4} more notes."] if len(told) > 4 else [])
+def warnings(experiment: Experiment, by: Sequence[str]) -> list[str]:
+    notes = [names.clean(note) for note in experiment.summary(by)["notes"]]
+    return [f"{note}." for note in notes[:4]] + ([f"… and {len(notes) - 4} more notes."] if len(notes) > 4 else [])
 
 
 def _point(
-    run: RunRow, panel: str, group: str, colour: str, clock: bool, numbers: Mapping[int, int]
+    run: RunRow, panel: str, unit: str, group: str, colour: str, clock: bool, numbers: Mapping[int, int]
 ) -> dict[str, Any] | None:
-    value = values(run)[panel]
+    value = values(run).get(panel)
     if value is None or value <= 0:  # nothing to see, and nothing for a logarithm
         return None
     at = run.start_ns / 1e6 if clock and run.start_ns is not None else numbers[id(run)]
     row = {"x": at, "y": value, "run": names.clean(run.name), "group": names.clean(group), "colour": colour}
-    row |= {"value": si(value, PANELS[panel]), "exact": f"{value:.9g} {PANELS[panel]}"}
+    row |= {"value": si(value, unit), "exact": f"{value:.9g} {unit}"}
     return row | ({"left_out": names.clean(run.left_out)} if run.left_out else {})
 
 
-def _panel(name: str, rows: Rows, lost: Rows, theme: Theme, clock: bool, axis: bool) -> Any:
+def _panel(name: str, unit: str, rows: Rows, lost: Rows, theme: Theme, clock: bool, axis: bool) -> Any:
     alt = altair()
     kind = "T" if clock else "Q"
     everyone = [row["y"] for row in rows] or [1.0]
@@ -152,7 +142,7 @@ def _panel(name: str, rows: Rows, lost: Rows, theme: Theme, clock: bool, axis: b
     x = {"scale": alt.Scale(type="utc" if clock else "linear", nice=False, zero=False, padding=12), "axis": under}
     ticks = {"values": _decades(min(everyone), max(everyone))} if far else {"tickCount": 4}
     y = {"scale": alt.Scale(nice=not far, padding=6, **spread),
-         "axis": alt.Axis(title=None, labelExpr=quantity(PANELS[name]), minExtent=56, **ticks)}  # fmt: skip
+         "axis": alt.Axis(title=None, labelExpr=quantity(unit), minExtent=56, **ticks)}  # fmt: skip
     shared = {"x": alt.X(f"x:{kind}", **x), "y": alt.Y("y:Q", **y)}
     ground = layer(rows, width=WIDTH, height=_HIGH)
     points = ground.mark_point(filled=True, size=34, opacity=0.8).encode(
@@ -161,7 +151,7 @@ def _panel(name: str, rows: Rows, lost: Rows, theme: Theme, clock: bool, axis: b
     means = layer(_means(rows)).mark_rule(strokeWidth=1.5, opacity=0.9).encode(
         **shared, x2="x2:Q", color=fixed("colour")
     )  # fmt: skip
-    # at the foot, whatever their value: what does not count shall not stretch the scale
+    # at the foot, independent of their value: what does not count shall not stretch the scale
     crosses = layer(lost).mark_point(shape="cross", angle=45, size=46, color=theme.muted, filled=True).encode(
         x=shared["x"], y=alt.value(_HIGH - 5), tooltip=hover(lost, **_CARD)
     )  # fmt: skip
@@ -172,7 +162,7 @@ def _panel(name: str, rows: Rows, lost: Rows, theme: Theme, clock: bool, axis: b
 
 
 def _clock_format(rows: Rows) -> str:
-    """As much of date and time as the runs need to be told apart."""
+    """As much of date and time as distinguishes the runs."""
     times_ms = [row["x"] for row in rows]
     long_s = (max(times_ms) - min(times_ms)) / 1000 if times_ms else 0.0
     steps = ((600, "%H:%M:%S"), (86_400, "%H:%M"), (4 * 86_400, "%d %b %H:%M"), (300 * 86_400, "%d %b"))
@@ -202,7 +192,7 @@ def _legend(groups: Mapping[str, Sequence[RunRow]], colours: Mapping[str, str]) 
     rows: Rows = []
     at, line = 0.0, 0
     for name, runs in groups.items():
-        title = f"{names.shorten(names.clean(name), _LABEL)} ({len(runs)})"
+        title = f"{names.shorten(names.clean(name), LABEL)} ({len(runs)})"
         wide = 14 + pixels(title) + 18
         if at and at + wide > WIDTH:
             at, line = 0.0, line + 1
@@ -216,10 +206,3 @@ def _legend(groups: Mapping[str, Sequence[RunRow]], colours: Mapping[str, str]) 
     return squares + base.mark_text(align="left", baseline="middle").encode(
         x=alt.X("label_x:Q", **x), y=y, text="title:N"
     )
-
-
-def _heading(text: str, colour: str) -> Any:
-    alt = altair()
-    return layer([{"text": text}]).mark_text(
-        align="left", baseline="bottom", dy=-38, fontWeight=600, fontSize=13, color=colour
-    ).encode(x=alt.value(0), y=alt.value(0), text="text:N")  # fmt: skip

@@ -2,7 +2,7 @@
 
 Binning keeps sums: a bin holds the energy, busy time and calls of everything in it, the frame that was busy longest,
 the three frames with most energy, and the greatest power. Spans are split at bin edges by the curve that attribution
-made for this user, so the bars of a lane add up to the lane's joules whatever the number of bins.
+made for this user, so the bars of a lane add up to the lane's joules for any number of bins.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def _numbered(codes: Ints) -> tuple[Ints, Ints]:
     """The distinct codes, ascending, and the place of each code among them; by counting where codes are small."""
     most = int(codes.max(initial=-1)) + 1
     if most > _DENSE:
-        found, place = np.unique(codes, return_inverse=True)
-        return found, place
+        unique, place = np.unique(codes, return_inverse=True)
+        return unique, place
     present = np.bincount(codes, minlength=most) > 0
     return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
 

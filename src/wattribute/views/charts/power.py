@@ -1,177 +1,162 @@
-"""Power of devices over time: the slope of joules(t), never the ramp itself, with what ran below it.
-
-A curve with more readings than pixels is binned: a bin keeps its energy (so the area is the measured energy), and the
-least and greatest power of the readings in it as a band.
-"""
+"""Power of each device over time, with what ran on it behind."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...model import Clock
+from ..._core.reference import evaluate
+from ...model import Attribution, Clock, Recording
+from ...plugins import chart
+from .. import names
+from ..kinds import kind, shade
 from ..numbers import si
-from ..theme import ROW, WIDTH, Theme
-from .canvas import Rows, altair, fixed, hover, layer, lookup, quantity, scale_legend, span_axis, time_axis
+from ..theme import WIDTH, Theme
+from ..theme import theme as theme_of
+from .canvas import Rows, finish, fitting, legend, time_axis, time_unit
+from .captions import caption, run_name, subtitle
+from .curves import Users, extent, metered_energy, shown_ticks
+from .lanes import bars
+from .tables import with_energy
+from .totals import summed
+from .tracks import Track, area, carpet, device_track, scales_w, track, track_words
 
-Floats = npt.NDArray[np.float64]
-_CARD = {"device": "device", "when": "from", "mean": "mean", "range": "range", "energy": "energy", "exact": "exactly"}
-
-
-@dataclass(frozen=True)
-class Track:
-    """A device's power in stretches of time; ``energy_j`` adds up to what was measured in the window."""
-
-    label: str
-    start_s: Floats
-    end_s: Floats
-    energy_j: Floats
-    low_w: Floats
-    high_w: Floats
-    estimated: bool = False
-    binned: bool = False
-
-    @property
-    def mean_w(self) -> Floats:
-        return self.energy_j / np.maximum(self.end_s - self.start_s, 1e-300)
+_AREAS = 12  # devices drawn as areas; more become rows of colour
+_EXACT, _BINS = 300, 240
+Stretch = tuple[int, int, int, float]  # start, end, frame, the part of it that was busy
 
 
-def track(
-    label: str, times: npt.NDArray[np.int64], energy_j: Floats, clock: Clock, *, bins: int = 450,
-    estimated: bool = False,
-) -> Track:  # fmt: skip
-    """The track of a curve of joules(t) given at its knots."""
-    if len(times) < 2:
-        none = np.empty(0, np.float64)
-        return Track(label, none, none, none, none, none, estimated)
-    seconds = clock.seconds(times)
-    slopes = np.diff(energy_j) / np.maximum(np.diff(seconds), 1e-300)
-    if len(slopes) <= 2 * bins:
-        return Track(label, seconds[:-1], seconds[1:], np.diff(energy_j), slopes, slopes, estimated)
-    edges = np.linspace(seconds[0], seconds[-1], bins + 1)
-    energy = np.diff(np.interp(edges, seconds, energy_j))
-    first = np.clip(np.searchsorted(seconds, edges[:-1], side="right") - 1, 0, len(slopes) - 1)
-    last = np.clip(np.searchsorted(seconds, edges[1:], side="left") - 1, first, len(slopes) - 1)
-    low = np.array([slopes[a : b + 1].min() for a, b in zip(first, last, strict=True)])
-    high = np.array([slopes[a : b + 1].max() for a, b in zip(first, last, strict=True)])
-    return Track(label, edges[:-1], edges[1:], energy, low, high, estimated, binned=True)
-
-
-def rows_of(track: Track, per_s: float) -> Rows:
-    """A row per stretch, and a last one that closes the step."""
-    mean = track.mean_w
-    rows: Rows = [
-        {
-            "start": float(track.start_s[i]) * per_s,
-            "end": float(track.end_s[i]) * per_s,
-            "power": float(mean[i]),
-            "low": float(track.low_w[i]),
-            "high": float(track.high_w[i]),
-            "energy_j": float(track.energy_j[i]),
-            "device": track.label,
-            "when": si(float(track.start_s[i]), "s", 6),
-            "mean": si(float(mean[i]), "W"),
-            "range": f"{si(float(track.low_w[i]), 'W')} – {si(float(track.high_w[i]), 'W')}",
-            "energy": si(float(track.energy_j[i]), "J"),
-            "exact": f"{track.energy_j[i]:.9g} J",
-        }
-        for i in range(len(mean))
+def bare_power(recording: Recording, *, metric: str | None = None, because: str = "", theme: str = "light",
+               axes: str = "shared", top: int = 64) -> Any:  # fmt: skip
+    """Power of each device of a recording without users: no spans, or none while the device was read."""
+    look = theme_of(theme)
+    devices = metered_energy(recording, metric)
+    tracks = [
+        track(label, energy.times, energy.values, recording.clock, estimated=energy.signal.estimated)
+        for label, energy, _ in devices
     ]
-    if rows:
-        rows.append(rows[-1] | {"start": rows[-1]["end"], "energy_j": 0.0})
-    return rows
+    shown, ends = _largest(tracks, top), extent(recording)
+    ends = ends if ends[1] > ends[0] else (ends[0], ends[0] + 1)
+    parts, note = _power_parts(tracks, shown, [], recording.clock, ends, look, axes)
+    return finish(
+        parts,
+        look,
+        title=_title(tracks, [counted for *_, counted in devices]),
+        subtitle=run_name(recording),
+        caption=[because, note],
+    )
 
 
-def area(
-    track: Track, theme: Theme, window: tuple[float, float], per_s: float, most_w: float, *, height: int = 64,
-    axis: Any = None, behind: Rows = [],  # noqa: B006 (never changed)
-) -> Any:  # fmt: skip
-    """One device: area over what ran ``behind``, band where binned, name on the left, joules on the right."""
-    alt = altair()
-    rows = rows_of(track, per_s)
-    x = {"scale": span_axis(window[0] * per_s, window[1] * per_s), "axis": axis}
-    y = {
-        "scale": alt.Scale(domain=[0, most_w or 1.0], nice=False),
-        "axis": alt.Axis(title=None, labelExpr=quantity("W"), tickCount=2, minExtent=52),
-    }
-    base = layer(rows, width=WIDTH, height=height)
-    place = {"x": alt.X("start:Q", **x)}
-    power = {"y": alt.Y("power:Q", **y), **place}
-    dash = [4, 3] if track.estimated else [1, 0]
-    step = {"interpolate": "step-after", "color": theme.line, "clip": True}
-    parts = _ground(behind, x, height) if behind else []
-    if track.binned:
-        parts.append(base.mark_area(opacity=0.22, **step).encode(y=alt.Y("low:Q", **y), y2="high:Q", **place))
-    parts += [
-        base.mark_area(opacity=0.30, **step).encode(**power),
-        base.mark_line(strokeWidth=1.2, strokeDash=dash, **step).encode(**power),
-        base.mark_rect(opacity=0, clip=True).encode(
-            y=alt.value(0), y2=alt.value(height), x2="end:Q", tooltip=hover(rows, **_CARD), **place
-        ),
+@chart("power", about="power of each device over time, what ran behind it", fallback=bare_power)
+def power(attribution: Attribution, *, theme: str = "light", axes: str = "shared", top: int = 64) -> Any:
+    """Power of each device over time, with what ran on it behind."""
+    look = theme_of(theme)
+    view = with_energy(attribution)
+    users, ends = Users(view), shown_ticks(view)
+    tracks = [device_track(view, device) for device in users.devices]
+    books = {(book["host"], book["device"], book["of"]) for book in summed(view)}
+    sources = [device.source for device in users.devices]
+    counted = [(source.device.host, source.device.name, source.of) in books for source in sources]
+    shown = _largest(tracks, top)
+    per_s, _ = time_unit(view.recording.clock.seconds(ends[1] - ends[0]))
+    grounds = [_ground(users, users.devices[i], ends, per_s) for i in shown] if len(shown) <= _AREAS else []
+    parts, note = _power_parts(tracks, shown, grounds, view.recording.clock, ends, look, axes)
+    return finish(parts, look, title=_title(tracks, counted), subtitle=subtitle(view),
+                  caption=caption(view, note))  # fmt: skip
+
+
+def _largest(tracks: Sequence[Track], top: int) -> list[int]:
+    """The tracks to draw, in their order: the largest of those that measured anything."""
+    live = [i for i, track in enumerate(tracks) if float(track.energy_j.sum()) > 0] or list(range(len(tracks)))
+    return sorted(sorted(live, key=lambda i: -float(tracks[i].energy_j.sum()))[:top])
+
+
+def _power_parts(
+    tracks: Sequence[Track], shown: Sequence[int], grounds: Sequence[Rows], clock: Clock, ends: tuple[int, int],
+    look: Theme, axes: str,
+) -> tuple[list[Any], str]:  # fmt: skip
+    """The tracks that are shown, and what is to be said of them and of the others."""
+    window = clock.seconds(ends[0]), clock.seconds(ends[1])
+    per_s, unit = time_unit(window[1] - window[0])
+    drawn = [tracks[i] for i in shown]
+    most = scales_w(drawn, axes)
+    note = f"{track_words(drawn, most)} {_not_drawn(tracks, shown)}".strip()
+    if len(shown) > _AREAS:
+        return carpet(drawn, look, window, per_s, max(most), unit), note
+    room = 1.3 if any(grounds) else 1.0  # for the names of what ran, the same on all
+    foot = [None] * (len(shown) - 1) + [time_axis(unit)]
+    parts = [
+        area(one, look, window, per_s, top_w * room, axis=axis, behind=ground)
+        for one, top_w, axis, ground in zip(drawn, most, foot, grounds or [[]] * len(shown), strict=True)
     ]
-    if behind:
-        named = layer([row for row in behind if row["text"]])
-        text = named.mark_text(align="left", baseline="top", dx=4, dy=3, clip=True, color=theme.text)
-        parts.append(text.encode(x=alt.X("start:Q", **x), y=alt.value(0), text="text:N"))
-    return alt.layer(*parts, *_sides(track, theme, height))
+    present = {row["kind"] for ground in grounds for row in ground}
+    return [legend(present, look), *parts] if present else parts, note
 
 
-def _ground(behind: Rows, x: dict[str, Any], height: int) -> list[Any]:
-    """What ran, in the colour of its kind."""
-    alt = altair()
-    return [
-        layer(behind).mark_rect(clip=True).encode(
-            x=alt.X("start:Q", **x), x2="end:Q", y=alt.value(0), y2=alt.value(height),
-            color=alt.Color("ground:N", scale=None, legend=None),
-            opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
-            tooltip=hover(behind, frame="frame", kind="kind of work"),
-        )
-    ]  # fmt: skip
+def _not_drawn(tracks: Sequence[Track], shown: Sequence[int]) -> str:
+    """What happened to the devices that are not in the picture."""
+    rest = [float(track.energy_j.sum()) for i, track in enumerate(tracks) if i not in set(shown)]
+    silent, small = sum(energy == 0 for energy in rest), sum(energy > 0 for energy in rest)
+    note = f"{small} devices with less energy ({si(sum(rest), 'J')}) are not drawn." if small else ""
+    return f"{note} {silent} devices measured nothing and are not drawn.".strip() if silent else note
 
 
-def _sides(track: Track, theme: Theme, height: int) -> list[Any]:
-    """The device's name above, its joules and mean power at the right."""
-    alt = altair()
-    energy_j = float(track.energy_j.sum())
-    name = [{"text": track.label + (" (estimated)" if track.estimated else "")}]
-    joules = [{"text": "no readings"}]
-    if len(track.energy_j):
-        mean_w = energy_j / float(track.end_s[-1] - track.start_s[0])
-        joules = [{"text": f"{si(energy_j, 'J')}\nmean {si(mean_w, 'W')}"}]
-    return [
-        layer(name).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-3, color=theme.text).encode(
-            x=alt.value(0), y=alt.value(0), text="text:N"),
-        layer(joules).mark_text(align="left", baseline="middle", dx=8, lineBreak="\n").encode(
-            x=alt.value(WIDTH), y=alt.value(height / 2), text="text:N"),
-    ]  # fmt: skip
+def _title(tracks: Sequence[Track], counted: Sequence[bool]) -> str:
+    """Who used most, of the devices that count."""
+    sums = {one.label: float(one.energy_j.sum()) for one, counts in zip(tracks, counted, strict=True) if counts}
+    if not sums or max(sums.values()) <= 0:
+        return "No energy was measured"
+    most = max(sums, key=lambda label: sums[label])
+    if len(sums) == 1:
+        return f"{most}: {si(sums[most], 'J')} measured"
+    return f"{most} used most: {si(sums[most], 'J')} of {si(sum(sums.values()), 'J')}"
 
 
-def carpet(
-    tracks: Sequence[Track], theme: Theme, window: tuple[float, float], per_s: float, most_w: float, unit: str
-) -> list[Any]:  # fmt: skip
-    """Many devices: a row each, colour = power; and the scale of the colours."""
-    alt = altair()
-    rows = [row | {"row": i, "row2": i + 1} for i, track in enumerate(tracks) for row in rows_of(track, per_s)[:-1]]
-    labels = {f"{i + 0.5:g}": track.label for i, track in enumerate(tracks)}
-    height = ROW * len(tracks)
-    y = {
-        "scale": alt.Scale(domain=[0, len(tracks)], nice=False, reverse=True),
-        "axis": alt.Axis(
-            values=[i + 0.5 for i in range(len(tracks))], labelExpr=lookup(labels), title=None, grid=False
-        ),
-    }
-    for row in rows:
-        row["ground"] = theme.ramp(row["power"] / most_w if most_w else 0.0)
-    boxes = layer(rows, width=WIDTH, height=height).mark_rect(clip=True).encode(
-        x=alt.X("start:Q", scale=span_axis(window[0] * per_s, window[1] * per_s), axis=time_axis(unit)),
-        x2="end:Q", y=alt.Y("row:Q", **y), y2="row2:Q", color=fixed("ground"), tooltip=hover(rows, **_CARD),
-    )  # fmt: skip
-    sums = [{"row": i + 0.5, "text": si(float(track.energy_j.sum()), "J")} for i, track in enumerate(tracks)]
-    texts = layer(sums).mark_text(align="left", baseline="middle", dx=6).encode(
-        x=alt.value(WIDTH), y=alt.Y("row:Q", **y), text="text:N"
-    )  # fmt: skip
-    return [alt.layer(boxes, texts), scale_legend("power", most_w, "W", theme)]
+def _ground(users: Users, device: Any, window: tuple[int, int], per_s: float) -> Rows:
+    """Stretches of time, one after another, with the frame that used most of this device's energy in them."""
+    stretches = _stretches(users, device, window, _EXACT)
+    if any(later[0] < sooner[1] for sooner, later in pairwise(stretches)):  # nested, or side by side: ask bin by bin
+        stretches = _joined(_stretches(users, device, window, -1))
+    frames, clock = users.recording.frames, users.recording.clock
+    out: Rows = []
+    for start, end, frame, share in stretches:
+        what = kind(frames.paradigm[frame], frames.role[frame], frames.name[frame], device.source.of)
+        name, room = names.full(frames.name[frame]), (end - start) / (window[1] - window[0]) * WIDTH - 8
+        out.append(
+            {
+                "start": clock.seconds(start) * per_s, "end": clock.seconds(end) * per_s, "kind": what,
+                "ground": shade(what, frames.name[frame]), "opacity": 0.32 * share, "frame": name,
+                "text": fitting(names.plain(name), room) if room > 60 else "",
+            }
+        )  # fmt: skip
+    return out
+
+
+def _stretches(users: Users, device: Any, window: tuple[int, int], exact: int) -> list[Stretch]:
+    """Of every stretch the frame with most energy of its own, in order; spans themselves while at most ``exact``."""
+    best: dict[tuple[int, int], tuple[float, int, float]] = {}
+    for location, curve in device.split.curves.items():
+        bins = bars(users.spans(device.source.of, location), partial(evaluate, curve), window, exact, _BINS, 24)
+        for i in np.argsort(bins.depth, kind="stable"):
+            key = (int(bins.start[i]), int(bins.end[i]))
+            share = float(bins.busy[i]) / max(1, key[1] - key[0])
+            if bins.self_j[i] > best.get(key, (0.0, 0, 0.0))[0]:
+                best[key] = (float(bins.self_j[i]), int(bins.frame[i]), min(1.0, share))
+    return [(*key, frame, share) for key, (_, frame, share) in sorted(best.items())]
+
+
+def _joined(stretches: list[Stretch]) -> list[Stretch]:
+    """Neighbours of one frame become one."""
+    joined: list[Stretch] = []
+    for start, end, frame, share in stretches:
+        if joined and joined[-1][1:3] == (start, frame):
+            before, middle, _, part = joined[-1]
+            share = (part * (middle - before) + share * (end - start)) / (end - before)
+            start = before
+            joined.pop()
+        joined.append((start, end, frame, share))
+    return joined

@@ -4,23 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import OptionError
+from ...model import Answer, Attribution
+from ...plugins import chart
 from .. import names
-from ..numbers import si
+from ..numbers import seconds, si
 from ..theme import WIDTH, Theme
-from .canvas import Rows, altair, hover, layer, nice_step, pixels, quantity
+from ..theme import theme as theme_of
+from .canvas import Rows, altair, finish, hover, layer, nice_step, pixels, quantity
+from .captions import run_name
+from .curves import shown_ticks
+from .tables import with_energy
+from .totals import total
+
+if TYPE_CHECKING:
+    from ...carbon import Emissions
+    from ...comparison.ensemble_rows import EnsembleAttribution
 
 _CARD = {"run": "run", "energy": "energy", "time": "time", "power": "mean power", "exact": "exactly"}
 _WIDE, _HIGH = WIDTH - 60, 340
 _ABREAST = 3
+_EXTENT = 54  # of the labels beside a panel: the same, so that panels stand below each other
+
+
+@chart("runs", about="energy against time of many runs", needs="runs", by=("device",))
+def runs(
+    attributions: Sequence[Attribution] | Attribution | EnsembleAttribution,
+    emissions: Sequence[Emissions] | None = None,
+    *,
+    theme: str = "light",
+    zone: str | None = None,
+) -> Any:
+    """Energy against time of many runs; with five or more also how they and their emissions spread.
+
+    Takes the attributions of an ensemble, too. Emissions are those of ``zone`` unless they are given.
+    """
+    look = theme_of(theme)
+    each = _each(attributions)
+    points = [run_of(attribution) for attribution in each]
+    if emissions is None:
+        from ...carbon import emissions as emissions_of
+
+        emissions = [emissions_of(attribution, zone=zone) for attribution in each]
+    grams = [one.co2e_g for one in emissions]
+    points = [
+        RunPoint(label, point.duration_s, point.energy_j, co2e_g)
+        for label, point, co2e_g in zip(_labels(points), points, grams, strict=True)
+    ]
+    least = min(points, key=lambda run: run.energy_j)
+    energies = np.array([run.energy_j for run in points])
+    parts = [scatter(points, look), *(spread(points, look) if len(points) >= 5 else [])]
+    low, mean, high = (si(float(value), "J") for value in (energies.min(), energies.mean(), energies.max()))
+    note = f"{len(points)} runs, mean {mean}, from {low} to {high}." if len(points) > 1 else f"One run of {mean}."
+    note += " On a dotted line power is the same."
+    if len(points) >= 5:
+        note += " Below: solid median, dotted quartiles, dashed mean."
+    if emissions:
+        note += f" CO2e at {', '.join(dict.fromkeys(f'{one.g_per_kwh:.3g} g/kWh ({one.zone})' for one in emissions))}."
+    least_words = "" if len(points) == 1 else "least energy, "
+    title = f"{least.label}: {least_words}{si(least.energy_j, 'J')} in {seconds(least.duration_s)}"
+    return finish(parts, look, title=title, subtitle="measured energy against time", caption=[note], spacing=30)
+
+
+def _each(attributions: Sequence[Attribution] | Attribution | EnsembleAttribution) -> list[Attribution]:
+    if isinstance(attributions, Attribution):
+        return [attributions]
+    each = list(attributions.parts.values() if isinstance(attributions, Answer) else attributions)
+    if not each:
+        raise OptionError("a chart of runs needs at least one recording")
+    return each
+
+
+def run_of(attribution: Attribution) -> RunPoint:
+    """One run as a point: all it measured, from its start to its end."""
+    with_energy(attribution)
+    first, last = shown_ticks(attribution)
+    duration = attribution.recording.clock.seconds(last - first)
+    return RunPoint(run_name(attribution.recording), duration, total(attribution, "measured"))
+
+
+def _labels(points: Sequence[RunPoint]) -> list[str]:
+    """Names of runs, numbered where one repeats."""
+    names = [run.label for run in points]
+    return [name if names.count(name) == 1 else f"{name} #{i + 1}" for i, name in enumerate(names)]
 
 
 @dataclass(frozen=True)
-class Run:
+class RunPoint:
     """One run as a point."""
 
     label: str
@@ -33,7 +108,7 @@ class Run:
         return self.energy_j / self.duration_s if self.duration_s > 0 else 0.0
 
 
-def _rows(runs: Sequence[Run]) -> Rows:
+def _rows(runs: Sequence[RunPoint]) -> Rows:
     labels = [names.shorten(names.clean(run.label), 28) for run in runs]
     return [
         {
@@ -45,7 +120,7 @@ def _rows(runs: Sequence[Run]) -> Rows:
     ]  # fmt: skip
 
 
-def scatter(runs: Sequence[Run], theme: Theme) -> Any:
+def scatter(runs: Sequence[RunPoint], theme: Theme) -> Any:
     """Energy against time; on a grey line power is the same, so a run below it was cooler, not only faster."""
     alt = altair()
     rows = _rows(runs)
@@ -119,7 +194,7 @@ def _apart(rows: Rows, window: tuple[float, float, float, float]) -> Rows:
     return kept
 
 
-def spread(runs: Sequence[Run], theme: Theme) -> list[Any]:
+def spread(runs: Sequence[RunPoint], theme: Theme) -> list[Any]:
     """Histograms with mean, median and quartiles, and below each the same in the order of the runs; two lines of them
     when emissions are known."""
     alt = altair()
@@ -135,14 +210,18 @@ def spread(runs: Sequence[Run], theme: Theme) -> list[Any]:
     parts = []
     for at in range(0, len(shown), _ABREAST):
         line = [(title, unit, np.array(values)) for title, unit, values in shown[at : at + _ABREAST]]
-        parts.append(alt.hconcat(*(histogram(*one, theme) for one in line), spacing=36))
-        parts.append(alt.hconcat(*(_sequence(unit, data, theme) for _, unit, data in line), spacing=36))
+        for row in (
+            [histogram(*one, theme, extent=_EXTENT) for one in line],
+            [_sequence(unit, data, theme) for _, unit, data in line],
+        ):
+            parts.append(alt.hconcat(*row, spacing=112, bounds="flush"))
     return parts
 
 
 def histogram(
-    title: str, unit: str, data: npt.NDArray[np.float64], theme: Theme, wide: int = 248, colour: str = ""
-) -> Any:
+    title: str, unit: str, data: npt.NDArray[np.float64], theme: Theme, wide: int = 248, colour: str = "",
+    extent: int = 24,
+) -> Any:  # fmt: skip
     """How often which values: with mean (dashed), median (solid) and quartiles (dotted)."""
     alt = altair()
     number, edges = np.histogram(data, bins=min(20, max(5, round(len(data) ** 0.5) + 2)))
@@ -160,7 +239,7 @@ def histogram(
          "axis": alt.Axis(title=None, labelExpr=quantity(unit), tickCount=3, grid=False)}  # fmt: skip
     bars = layer(rows, width=wide, height=90).mark_rect(color=colour or theme.series[0], opacity=0.75).encode(
         x=alt.X("start:Q", **x), x2="end:Q", y2="zero:Q",
-        y=alt.Y("runs:Q", axis=alt.Axis(title="runs", tickCount=3, tickMinStep=1, minExtent=24)),
+        y=alt.Y("runs:Q", axis=alt.Axis(title="runs", tickCount=3, tickMinStep=1, minExtent=extent, maxExtent=extent)),
         tooltip=hover(rows, range=title, runs="runs"),
     )  # fmt: skip
     low, middle, high = (float(q) for q in np.quantile(data, (0.25, 0.5, 0.75)))
@@ -169,8 +248,8 @@ def histogram(
         layer([{"at": at}]).mark_rule(color=theme.text, strokeDash=dash).encode(x=alt.X("at:Q", **x))
         for at, dash in marks
     ]
-    said = f"mean {si(float(data.mean()), unit)}, median {si(middle, unit)}"
-    lines = [(f"{title}: {said}", -4)] if wide >= 248 else [(title, -18), (said, -4)]
+    summary = f"mean {si(float(data.mean()), unit)}, median {si(middle, unit)}"
+    lines = [(f"{title}: {summary}", -4)] if wide >= 248 else [(title, -18), (summary, -4)]
     words = [
         layer([{"text": text}])
         .mark_text(align="left", baseline="bottom", dy=dy, fontWeight=600 if text.startswith(title) else 400)
@@ -185,7 +264,8 @@ def _sequence(unit: str, data: npt.NDArray[np.float64], theme: Theme) -> Any:
     rows: Rows = [{"run": i + 1, "value": float(v), "text": si(float(v), unit)} for i, v in enumerate(data)]
     x = alt.X("run:Q", axis=alt.Axis(title="run", grid=False, tickMinStep=1, format="d"),
               scale=alt.Scale(domain=[0.5, len(data) + 0.5], nice=False))  # fmt: skip
-    y = alt.Y("value:Q", axis=alt.Axis(title=None, labelExpr=quantity(unit), tickCount=3), scale=alt.Scale(zero=False))
+    y = alt.Y("value:Q", axis=alt.Axis(title="each", labelExpr=quantity(unit), tickCount=3, minExtent=_EXTENT,
+              maxExtent=_EXTENT), scale=alt.Scale(zero=False))  # fmt: skip
     base = layer(rows, width=248, height=70)
     line = base.mark_line(color=theme.series[0], opacity=0.5).encode(x=x, y=y)
     return line + base.mark_point(filled=True, color=theme.series[0], size=20).encode(

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...model import Clock
+from ...errors import OptionError
+from ...model import Attribution, Clock
+from ...plugins import chart
 from .. import names
-from ..kinds import ink, shade
-from ..numbers import count, si
+from ..kinds import ink, kinds, own_colour, shade
+from ..numbers import amount, count, si
 from ..theme import ROW, WIDTH, Theme
-from .canvas import Rows, altair, fitting, fixed, hover, layer, lookup, scale_legend, span_axis, time_axis
-from .lanes import Bars
+from ..theme import theme as theme_of
+from .canvas import (
+    Rows,
+    altair,
+    finish,
+    fitting,
+    fixed,
+    hover,
+    layer,
+    legend,
+    lookup,
+    scale_legend,
+    span_axis,
+    time_axis,
+    time_unit,
+)
+from .captions import by_frame, caption, finding, subtitle
+from .curves import Users, shown_ticks
+from .lanes import Bars, bars
+from .tables import one_view
 
 _CARD = {
     "frame": "frame",
@@ -30,17 +50,76 @@ _CARD = {
     "top": "most energy",
     "exact": "self, exactly",
 }
-COLOURS = ("kind", "energy", "power")
+_MARKS = 6000  # bars before lanes are binned
+_LANES = 48
+COLOURS = ("kind", "frame", "energy", "power")
 _COLUMN = {"energy": "self_j", "power": "power_w"}
 
 
+@chart("timeline", about="spans per device and stream, joules on hover")
+def timeline(attribution: Attribution, *, theme: str = "light", colour: str = "kind", top: int = _LANES) -> Any:
+    """Spans per device and stream (or per thread), joules on hover."""
+    look = theme_of(theme)
+    view = one_view(attribution)
+    parts, notes, sums = lane_parts(view, look, colour, top)
+    return finish(parts, look, title=finding(view, sums), subtitle=subtitle(view),
+                  caption=caption(view, *notes))  # fmt: skip
+
+
+def lane_parts(
+    attribution: Attribution, look: Theme, colour: str, top: int
+) -> tuple[list[Any], list[str], dict[str, float]]:
+    """The timeline's parts, what was merged in them, and self energy by frame."""
+    if colour not in COLOURS:
+        raise OptionError.unknown("colour", colour, COLOURS)
+    every, spans = lanes_of(attribution)
+    filled = [lane for lane in every if len(lane.bars)] or every[:1]
+    recording, ends = attribution.recording, shown_ticks(attribution)
+    shown, merged = crowd(filled, top, ends, len(recording.frames))
+    per_s, unit = time_unit(recording.clock.seconds(ends[1] - ends[0]))
+    by_place = {on: (*kinds(recording.frames, on), "other") for on in ("gpu", "cpu")}
+    words = BarLabels((*recording.frames.name, "other lanes"), by_place, attribution.unit)
+    lanes = _rectangles(shown, words, recording.clock, ends, per_s, unit, look, colour)
+    present = {words.kind[lane.on][int(frame)] for lane in shown for frame in np.unique(lane.bars.frame)}
+    notes = []
+    if any(lane.bars.binned for lane in shown):
+        notes.append(
+            f"{count(spans)} spans in bins that keep their energy; a bin shows its busiest frame, paler where idle."
+        )
+    if len(filled) < len(every):
+        notes.append(f"{len(every) - len(filled)} lanes without such spans are not drawn.")
+    if merged:
+        notes.append(f"{merged} lanes with less energy are one bar, “other”.")
+    parts = [legend(present, look), lanes] if colour == "kind" and present else [lanes]
+    if colour in _COLUMN:
+        parts.append(scale(shown, recording.clock, colour, look, attribution.unit))
+    return parts, notes, by_frame(attribution)
+
+
+def lanes_of(attribution: Attribution) -> tuple[list[TimelineLane], int]:
+    """A lane per user with its bars, binned where there are too many spans to see; and the number of spans."""
+    users, ends = Users(attribution), shown_ticks(attribution)
+    limit = max(40, _MARKS // max(1, len(users)))
+    out, number = [], 0
+    for of, location in users:
+        spans = users.spans(of, location)
+        number += len(spans)
+        levels = int(spans.depth.max()) + 1 if len(spans) else 1
+        bins = int(np.clip(limit // min(levels, 24), 60, 450))
+        on = "gpu" if attribution.recording.locations.kind[location] == "gpu" else "cpu"
+        drawn = bars(spans, users.received(of, location), ends, limit, bins)
+        out.append(TimelineLane(users.label(of, location), attribution.recording.location_host(location), drawn, on))
+    return out, number
+
+
 @dataclass(frozen=True)
-class Lane:
+class TimelineLane:
     """One row (or, nested, a few rows) of the timeline."""
 
     label: str
     host: str
     bars: Bars
+    on: str = "cpu"  # the kind of its location, gpu or cpu
 
     @property
     def energy_j(self) -> float:
@@ -52,22 +131,28 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Words:
-    """What bars say: names and kinds of frames by row."""
+class BarLabels:
+    """Labels of bars: names of frames by row, and their kinds on a GPU and on a CPU."""
 
     name: Sequence[str]
-    kind: Sequence[str]
+    kind: Mapping[str, Sequence[str]]
+    unit: str = "J"
 
 
-def timeline(
-    lanes: Sequence[Lane], words: Words, clock: Clock, window: tuple[int, int], per_s: float, unit: str, theme: Theme,
+def _rectangles(
+    lanes: Sequence[TimelineLane], words: BarLabels, clock: Clock, window: tuple[int, int], per_s: float, unit: str,
+    theme: Theme,
     colour: str = "kind",
 ) -> Any:  # fmt: skip
     """The lanes as rectangles; wide enough ones carry their frame's name."""
     alt = altair()
     row_height = ROW if sum(lane.levels for lane in lanes) <= 60 else 9
     rows, middles, height = _place(lanes, words, clock, window, per_s, row_height)
-    if colour != "kind":
+    if colour == "frame":
+        for row in rows:
+            row["ground"] = own_colour(row["frame"].removeprefix("mostly "))
+            row["ink"] = ink(row["ground"])
+    elif colour != "kind":
         most = greatest(lanes, clock, colour)
         for row in rows:
             row["ground"] = theme.ramp(row[_COLUMN[colour]] / most if most else 0.0)
@@ -86,7 +171,8 @@ def timeline(
         x=alt.X("from:Q", **x), y=alt.Y("middle:Q", axis=axis, **y), text="text:N", color=fixed("ink"),
     )  # fmt: skip
     sums: Rows = [
-        {"middle": middle, "text": si(lane.energy_j, "J")} for middle, lane in zip(middles, lanes, strict=True)
+        {"middle": middle, "text": amount(lane.energy_j, words.unit)}
+        for middle, lane in zip(middles, lanes, strict=True)
     ]
     totals = layer(sums if row_height == ROW else sums[:0]).mark_text(align="left", baseline="middle", dx=6).encode(
         x=alt.value(WIDTH), y=alt.Y("middle:Q", axis=axis, **y), text="text:N"
@@ -94,25 +180,25 @@ def timeline(
     return alt.layer(boxes, texts, totals)
 
 
-def greatest(lanes: Sequence[Lane], clock: Clock, colour: str) -> float:
+def greatest(lanes: Sequence[TimelineLane], clock: Clock, colour: str) -> float:
     """The top of the colour scale: the greatest self energy of a bar, or its greatest mean power."""
     if colour == "energy":
         return max((float(lane.bars.self_j.max(initial=0.0)) for lane in lanes), default=0.0)
     most = 0.0
-    for bars in (lane.bars for lane in lanes):
-        busy = bars.busy > 0
-        most = max(most, float((bars.total_j[busy] / clock.seconds(bars.busy[busy])).max(initial=0.0)))
+    for drawn in (lane.bars for lane in lanes):
+        busy = drawn.busy > 0
+        most = max(most, float((drawn.total_j[busy] / clock.seconds(drawn.busy[busy])).max(initial=0.0)))
     return most
 
 
-def scale(lanes: Sequence[Lane], clock: Clock, colour: str, theme: Theme) -> Any:
-    """What the colours mean when they are numbers."""
-    title, unit = ("self energy", "J") if colour == "energy" else ("mean power", "W")
-    return scale_legend(title, greatest(lanes, clock, colour), unit, theme)
+def scale(lanes: Sequence[TimelineLane], clock: Clock, colour: str, theme: Theme, unit: str = "J") -> Any:
+    """The legend of colours that stand for numbers."""
+    title, of = ("self energy" if unit == "J" else "self time", unit) if colour == "energy" else ("mean power", "W")
+    return scale_legend(title, greatest(lanes, clock, colour), of, theme)
 
 
 def _place(
-    lanes: Sequence[Lane], words: Words, clock: Clock, window: tuple[int, int], per_s: float, row: int
+    lanes: Sequence[TimelineLane], words: BarLabels, clock: Clock, window: tuple[int, int], per_s: float, row: int
 ) -> tuple[Rows, list[float], float]:  # fmt: skip
     """Rows of marks, the middle of each lane and the height of all."""
     rows: Rows = []
@@ -139,13 +225,14 @@ def _place(
     return rows, middles, max(at, float(row))
 
 
-def _mark(lane: Lane, i: int, words: Words, clock: Clock, per_s: float) -> dict[str, Any]:
+def _mark(lane: TimelineLane, i: int, words: BarLabels, clock: Clock, per_s: float) -> dict[str, Any]:
     bars = lane.bars
     frame = int(bars.frame[i])
     start, end = int(bars.start[i]), int(bars.end[i])
     seconds = clock.seconds(int(bars.busy[i]))
     power = float(bars.total_j[i]) / seconds if seconds else 0.0
-    ground = shade(words.kind[frame], words.name[frame])
+    kind = words.kind[lane.on][frame]
+    ground = shade(kind, words.name[frame])
     covered = float(bars.busy[i]) / max(1, end - start)
     most = "mostly " if bars.binned else ""
     return {
@@ -158,21 +245,25 @@ def _mark(lane: Lane, i: int, words: Words, clock: Clock, per_s: float) -> dict[
         "opacity": max(0.15, min(1.0, covered)) if bars.binned else 1.0,
         "frame": most + names.full(words.name[frame]),
         "lane": lane.label,
-        "kind": words.kind[frame],
-        "self": si(float(bars.self_j[i]), "J"),
-        "total": si(float(bars.total_j[i]), "J"),
-        "power": si(power, "W") if seconds else "–",
+        "kind": kind,
+        "self": amount(float(bars.self_j[i]), words.unit),
+        "total": amount(float(bars.total_j[i]), words.unit),
+        "power": si(power, "W") if seconds and words.unit == "J" else "–",
         "when": si(clock.seconds(start), "s", 6),
         "long": si(seconds, "s"),
         "calls": count(int(bars.calls[i])),
-        "top": "; ".join(f"{names.shorten(names.plain(words.name[f]), 40)} {si(j, 'J')}" for f, j in bars.top[i])
+        "top": "; ".join(
+            f"{names.shorten(names.plain(words.name[f]), 40)} {amount(j, words.unit)}" for f, j in bars.top[i]
+        )
         if bars.binned
         else "–",
-        "exact": f"{bars.self_j[i]:.9g} J",
+        "exact": f"{bars.self_j[i]:.9g} {words.unit}",
     }
 
 
-def crowd(lanes: Sequence[Lane], most: int, window: tuple[int, int], other: int) -> tuple[list[Lane], int]:
+def crowd(
+    lanes: Sequence[TimelineLane], most: int, window: tuple[int, int], other: int
+) -> tuple[list[TimelineLane], int]:
     """The ``most`` lanes with the greatest energy, in order, the rest as one bar of frame ``other``; their number."""
     if len(lanes) <= most:
         return list(lanes), 0
@@ -189,4 +280,4 @@ def crowd(lanes: Sequence[Lane], most: int, window: tuple[int, int], other: int)
     one = Bars(
         ints(window[0]), ints(window[1]), ints(0), ints(other), ints(busy), energy, energy, ints(calls), [], False
     )
-    return [*kept, Lane(f"other ({len(rest)} lanes)", "", one)], len(rest)
+    return [*kept, TimelineLane(f"other ({len(rest)} lanes)", "", one)], len(rest)

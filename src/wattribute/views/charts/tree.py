@@ -7,7 +7,11 @@ they were, levels below the deepest drawn stay in their ancestor, idle is a bloc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from ...errors import OptionError
+from ...model.question import check_regex
+from ...model.select import pattern
 
 FOLDED = "other"
 IDLE = "idle"
@@ -104,3 +108,28 @@ def blocks(leaves: Iterable[Leaf], idle_j: float = 0.0, least: float = 0.001, de
     if idle_j > 0:
         out.append(Block((), 0, root.total_j, whole, idle_j, 0, idle=True))
     return out
+
+
+def rooted(leaves: list[Leaf], root: str | None) -> list[Leaf]:
+    """The call paths below the frames whose name is (or, a regular expression, matches) ``root``, which begin there."""
+    if root is None:
+        return leaves
+    check_regex(root)
+    names = {name for leaf in leaves for name in leaf.path}
+    chosen = {root} if root in names else {name for name in names if pattern(root).search(name)}
+    if not chosen:
+        raise OptionError.unknown("function to start at (--root)", root, sorted(names))
+    roots = []
+    for leaf in leaves:
+        at = next((i for i, name in enumerate(leaf.path) if name in chosen), None)
+        if at is not None:
+            roots.append(replace(leaf, path=leaf.path[at:]))
+    return roots
+
+
+def self_by_frame(leaves: list[Leaf]) -> dict[str, float]:
+    sums: dict[str, float] = {}
+    for leaf in leaves:
+        if leaf.path:
+            sums[leaf.path[-1]] = sums.get(leaf.path[-1], 0.0) + leaf.self_j
+    return sums

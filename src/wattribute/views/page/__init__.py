@@ -25,15 +25,38 @@ class Page:
     def __init__(self, server: Any) -> None:
         self._server = server
         self.url: str = server.url
+        self.warning: str = server.warning
+        self._redirect: Path | None = None
         self._thread = threading.Thread(target=server.serve_forever, name="wattribute-page", daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
-        """Until the server ends, or Ctrl-C."""
+        """Wait until the server ends, or for Ctrl-C."""
         while self._thread.is_alive():
             self._thread.join(0.5)
 
+    def redirect_file(self) -> Path:
+        """A file, readable by this user only, that leads a browser here.
+
+        The address holds the token, and other users see what stands on a browser's command line.
+        """
+        if self._redirect is None:
+            import tempfile
+
+            folder = os.environ.get("XDG_RUNTIME_DIR")
+            descriptor, path = tempfile.mkstemp(
+                ".html", "wattribute-", folder if folder and Path(folder).is_dir() else None
+            )
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(
+                    f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={self.url}">\n'
+                )
+            self._redirect = Path(path)
+        return self._redirect
+
     def close(self) -> None:
+        if self._redirect:
+            self._redirect.unlink(missing_ok=True)
         self._server.shutdown()
         self._server.server_close()
         self._server.session.close()
@@ -59,17 +82,17 @@ def view(
     source: str | os.PathLike[str] | Recording,
     *,
     compare: str | os.PathLike[str] | Recording | None = None,
-    host: str = "127.0.0.1",
+    address: str = "127.0.0.1",
     port: int = 0,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Page:
-    """Serve the page of a recording; ``options`` are those of ``attribute``."""
-    from .server import Server
+    """Serve the page of a recording at an address and port (0: a free one); ``options`` are those of ``attribute``."""
+    from .server import PageServer
 
     session = _session(source, compare, progress, options)
     try:
-        return Page(Server(session, host, port))
+        return Page(PageServer(session, address, port))
     except BaseException:
         session.close()
         raise

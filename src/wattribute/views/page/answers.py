@@ -1,4 +1,4 @@
-"""Attributions as the page's tabs want them: books and frames, call paths, process × frame, two side by side.
+"""Attributions in the shape of the page's tabs: books and frames, call paths, process × frame, two side by side.
 
 Nothing is computed here that attribution did not compute: rows are renamed, nested, sorted and cut.
 """
@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...model import Attribution
-from .. import names
+import numpy as np
+
+from ...model import Attribution, Recording
+from .. import kinds, names
 from .energy import addable
-from .facts import key
+from .facts import LABEL, key, look
+
+if TYPE_CHECKING:
+    from .tiles import Tiles
 
 MOST_ROWS = 3000  # of the table; the rest, which is smaller, comes as a sum
 SMALLEST = 1e-4  # paths below this part of the whole are folded into their parents
@@ -23,42 +28,127 @@ NO_COMPARISON = "Nothing to compare with: open two recordings, wattribute view A
 
 
 def number(value: Any) -> Any:
-    """JSON knows no NaN: what is not a number is null."""
+    """Convert NaN to null, because JSON has no NaN."""
     return None if value is None or (isinstance(value, float) and not math.isfinite(value)) else value
+
+
+class Looks:
+    """Labels and colours of a recording's frames by name, and by where they ran."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._frames = recording.frames
+        self._short = names.labels(self._frames.name, LABEL)
+        self._kinds: dict[str, dict[str, str]] = {}
+
+    def __call__(self, name: str, of: str) -> dict[str, str]:
+        """Label, kind and colours of a frame that a view (``of``) counts."""
+        if of not in self._kinds:
+            self._kinds[of] = kinds.kinds_by_name(self._frames, of)
+        return {"short": self._short.get(name, names.full(name)), **look(self._kinds[of].get(name, "other"), name)}
+
+    def of_frame(self, frame: int, of: str) -> dict[str, str]:
+        """The same by the frame's number."""
+        return self(self._frames.name[frame], of)
+
+
+def with_range(row: dict[str, Any], column: str, book: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the error that the device's model states, where nothing closer is known of this column."""
+    error = book.get("gain_error") if book.get("estimated") else None
+    low, high = (column.replace("_j", f"_{side}_j") for side in ("low", "high"))
+    if not error or row.get(column) is None or row.get(low) is not None:
+        return row
+    return {**row, low: (1 - error) * row[column], high: (1 + error) * row[column]}
 
 
 def books(attribution: Attribution, labels: Mapping[str, str]) -> list[dict[str, Any]]:
     """Per device: measured = attributed + idle."""
     rows = attribution.devices.to_dicts()
-    added = addable(rows)
+    added = {key(row) for row in addable(rows)}
     out = []
     for row in rows:
+        row = with_range(row, "measured_j", row)
         book = {name: number(value) for name, value in row.items()}
         out.append(
-            {**book, "added": row in added, "key": key(row), "label": labels.get(key(row), names.clean(row["device"]))}
+            {
+                **book,
+                "added": key(row) in added,
+                "key": key(row),
+                "label": labels.get(key(row), names.clean(row["device"])),
+            }
         )
     return out
 
 
-def table(attribution: Attribution, labels: Mapping[str, str]) -> dict[str, Any]:
-    """The Table tab, from an attribution by host, device and frame."""
-    rows, rest = [], attribution.rows[MOST_ROWS:].to_dicts()
-    for row in attribution.rows[:MOST_ROWS].to_dicts():
-        entry = {name: number(row.get(name)) for name in _NUMBERS}
-        entry |= {"key": key(row), "label": labels.get(key(row), row["device"]), "frame": names.full(row["frame"])}
+def table(
+    attribution: Attribution, labels: Mapping[str, str], looks: Looks, by: str = "frame", device: str = ""
+) -> dict[str, Any]:
+    """The Table tab, from an attribution by one key over all devices that count, or by device and that key of one."""
+    given = attribution.rows.to_dicts()
+    shown = [row for row in given if key(row) == device] if device else given
+    devices = {key(book): book for book in attribution.devices.to_dicts()}
+    error = {
+        "estimated": True,
+        "gain_error": _model_error([devices[device]] if device in devices else addable(list(devices.values()))),
+    }
+    rows, rest = [], shown[MOST_ROWS:]
+    for row in shown[:MOST_ROWS]:
+        entry = with_range({name: number(row.get(name)) for name in _NUMBERS}, "self_j", error)
+        if by == "frame":
+            entry |= {"frame": names.full(row["frame"]), **looks(row["frame"], row["of"])}
+        else:
+            name = labels.get(key(row), row["device"]) if by == "device" else _place(row, by)
+            entry |= {"frame": name, "short": name, **look("other", name)}
         rows.append(entry)
-    more: dict[str, float] = {}
-    for row in rest:
-        more[key(row)] = more.get(key(row), 0.0) + row["self_j"]
-    cut = {"more": len(rest), "more_j": more}
+    cut = {"more": len(rest), "more_j": math.fsum(row["self_j"] for row in rest)}
     return {"devices": books(attribution, labels), "rows": rows, "problems": messages(attribution), **cut}
+
+
+def times(tiles: Tiles, range_: tuple[int, int] | None, by: str, looks: Looks) -> dict[str, Any]:
+    """Rows of seconds and calls for a recording in which nothing was metered: innermost time per frame or process."""
+    a, b = range_ or (0, tiles.length + 1)
+    per_s = tiles.facts["clock"]["ticks_per_s"]
+    sums: dict[tuple[str, str], list[int]] = {}
+    for lane in tiles.facts["lanes"]:
+        ticks, calls, _ = tiles.lanes[lane["location"]].sums(a, b)
+        of = "kernels" if lane["kind"] == "gpu" else "host"
+        host = f"{lane['host']} · " if lane["host"] else ""
+        place = f"{host}{tiles.facts['processes'].get(str(lane['process']), '')}"
+        for frame in np.flatnonzero((ticks > 0) | (calls > 0)).tolist():
+            name = tiles.facts["frames"][frame]["name"] if by == "frame" else place
+            entry = sums.setdefault((name, of if by == "frame" else ""), [0, 0, frame])
+            entry[0] += int(ticks[frame])
+            entry[1] += int(calls[frame])
+    rows = []
+    for (name, of), (ticks, calls, frame) in sorted(sums.items(), key=lambda item: -item[1][0]):
+        known = looks.of_frame(frame, of) if by == "frame" else {"short": name, **look("other", name)}
+        empty = dict.fromkeys(_NUMBERS)
+        rows.append({**empty, "frame": name, "self_ns": ticks / per_s * 1e9, "calls": calls, **known})
+    rest = rows[MOST_ROWS:]
+    return {
+        "rows": rows[:MOST_ROWS],
+        "more": len(rest),
+        "more_j": 0.0,
+        "more_ns": math.fsum(row["self_ns"] for row in rest),
+    }
+
+
+def _place(row: Mapping[str, Any], by: str) -> str:
+    host = f"{row['host']} · " if by == "process" and row.get("host") else ""
+    return names.clean(f"{host}{row[by]}")
+
+
+def _model_error(counted: Sequence[Mapping[str, Any]]) -> float:
+    """The largest error that the models of these devices state; 0 where one of them is measured."""
+    if not counted or not all(book["estimated"] for book in counted):
+        return 0.0
+    return max(book["gain_error"] or 0.0 for book in counted)
 
 
 def messages(attribution: Attribution) -> list[str]:
     return list(dict.fromkeys(names.clean(problem.message) for problem in attribution.problems))
 
 
-def flame(attributions: Sequence[Attribution], labels: Mapping[str, str]) -> dict[str, Any]:
+def flame(attributions: Sequence[Attribution], labels: Mapping[str, str], looks: Looks) -> dict[str, Any]:
     """The Flame tab, from attributions by device and path: per book the tree as [name, parent, self, total].
 
     Each view (``of``) also gets a tree of all its devices that may be added. A book that a later attribution holds
@@ -77,8 +167,29 @@ def flame(attributions: Sequence[Attribution], labels: Mapping[str, str]) -> dic
             if key(row) in together:
                 _grow(roots.setdefault(together[key(row)], _node("all")), row)
         seen |= {key(book) for book in attribution.devices.to_dicts()}
-    found = [{"label": label, "nodes": _flatten(root)} for label, root in roots.items() if root["total"] > 0]
-    return {"groups": sorted(found, key=lambda group: -group["nodes"][0][3])}
+    groups = [
+        {
+            "label": label,
+            "nodes": (nodes := _flatten(root)),
+            "looks": _looks(root, nodes, label.rpartition(" · ")[2], looks),
+        }
+        for label, root in roots.items()
+        if root["total"] > 0
+    ]
+    return {"groups": sorted(groups, key=lambda group: -group["nodes"][0][3])}
+
+
+def _looks(root: dict[str, Any], nodes: Sequence[Sequence[Any]], of: str, looks: Looks) -> dict[str, dict[str, str]]:
+    """The looks of the frames of a flame graph, by full name."""
+    shown = {row[0] for row in nodes}
+    out: dict[str, dict[str, str]] = {}
+    todo = [root]
+    while todo:
+        for frame, node in todo.pop()["below"].items():
+            if node["name"] in shown:
+                out.setdefault(node["name"], looks(frame, of))
+                todo.append(node)
+    return out
 
 
 def _grow(root: dict[str, Any], row: Mapping[str, Any]) -> None:
@@ -115,7 +226,7 @@ def _flatten(root: dict[str, Any]) -> list[list[Any]]:
     return out
 
 
-def heat(attribution: Attribution) -> dict[str, Any]:
+def heat(attribution: Attribution, looks: Looks) -> dict[str, Any]:
     """The Heatmap tab, from an attribution by device, process and frame, over the devices that may be added."""
     added = {key(book) for book in addable(attribution.devices.to_dicts())}
     by_frame: dict[str, float] = {}
@@ -133,6 +244,7 @@ def heat(attribution: Attribution) -> dict[str, Any]:
     many = len({host for host, _ in places}) > 1
     return {
         "frames": [names.full(name) for name in shown],
+        "short": [looks(name, "")["short"] for name in shown],
         "processes": [
             {"label": names.clean(f"{host} · {process}" if many else process), "process": names.clean(process)}
             for host, process in places
@@ -155,13 +267,11 @@ def _ratio(joules: float, seconds: float) -> float | None:
 def compare(left: Mapping[str, Any], right: Mapping[str, Any], sides: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The Compare tab: self joules per frame of two tables, summed over the devices that may be added."""
     sums: dict[str, list[float]] = {}
+    short: dict[str, str] = {}
     for i, answer in enumerate((left, right)):
-        added = {book["key"] for book in answer["devices"] if book["added"]}
-        small = [
-            {"key": of, "frame": "(smaller rows)", "self_j": joules} for of, joules in answer.get("more_j", {}).items()
-        ]
+        small = [{"frame": "(smaller rows)", "self_j": answer["more_j"]}] if answer.get("more") else []
         for row in (*answer["rows"], *small):
-            if row["key"] in added:
-                sums.setdefault(row["frame"], [0.0, 0.0])[i] += row["self_j"]
-    rows = [{"frame": frame, "a_j": a, "b_j": b} for frame, (a, b) in sums.items()]
+            sums.setdefault(row["frame"], [0.0, 0.0])[i] += row["self_j"]
+            short.setdefault(row["frame"], row.get("short", row["frame"]))
+    rows = [{"frame": frame, "short": short[frame], "a_j": a, "b_j": b} for frame, (a, b) in sums.items()]
     return {"sides": list(sides), "rows": sorted(rows, key=lambda row: -abs(row["b_j"] - row["a_j"]))}

@@ -1,11 +1,12 @@
 """What each lane of the page received: the curves of attribution, per lane and device, ready to be kept with the tiles.
 
-A :class:`Metered` is the middle between attribution and the tiles: books and E(t) per device, S(t) with bounds per lane
+A :class:`PageEnergy` stands between attribution and the tiles: books and E(t) per device, S(t) with bounds per lane
 and device, and which frames receive energy. ``save`` and ``load`` keep it in one ``.npz`` beside the bins.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...alignment.energy import energy
-from ...attribution.options import checked
-from ...attribution.select import chosen, keep
 from ...engines import user_curves
+from ...engines.middle import curve_bounds, location_masks, metered_devices
 from ...errors import NoDataError
-from ...model import Attribution, Curve, Intervals, Recording
-from ...sensors import outer
+from ...model import Attribution, Curve, Intervals, Question, Recording
 
 Energies = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -29,13 +27,13 @@ Energies = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 class Use:
     """A lane's use of a device: what it received up to each moment, and which frames it counts."""
 
-    device: int  # a row of Metered.books
+    device: int  # a row of PageEnergy.books
     curve: Curve
     keep: npt.NDArray[np.bool_]  # per frame
 
 
 @dataclass(frozen=True)
-class Metered:
+class PageEnergy:
     """Books and curves of a recording under one choice of options."""
 
     books: Sequence[
@@ -43,7 +41,9 @@ class Metered:
     ] = ()  # per device: name, host, kind, signal, of, measured_j, attributed_j, idle_j
     burned: Sequence[Curve] = ()  # E(t) per device
     uses: Mapping[int, Sequence[Use]] = field(default_factory=dict)  # location → devices
-    _sums: dict[tuple[int, ...], Energies] = field(default_factory=dict, repr=False)  # lanes often share their curves
+    busy: dict[int, Intervals] = field(default_factory=dict)  # device → when any of several users was; filled by build
+    drawn: Sequence[Curve] = ()  # E(t) per device for pictures of power, without the jitter of late readings
+    _sums: dict[Any, Any] = field(default_factory=dict, repr=False)  # lanes often share their curves
 
     def of(self, location: int, frames: int) -> tuple[npt.NDArray[np.bool_], Energies | None]:
         """Which frames of a lane receive energy, and the lane's S(t): the sum over its devices.
@@ -53,8 +53,11 @@ class Metered:
         """
         uses = self._counted(location)
         if not uses:
-            return np.ones(frames, bool), None
-        keep = np.any([use.keep for use in uses], axis=0)
+            return self._mask(
+                (np.ones(frames, bool),) if ("all", frames) not in self._sums else (), ("all", frames)
+            ), None
+        masks = {id(use.keep): use.keep for use in uses}
+        keep = self._mask(tuple(masks.values()), tuple(masks))
         if len(uses) == 1:
             return keep, (uses[0].curve.times, uses[0].curve.values)
         same = tuple(id(use.curve.values) for use in uses)
@@ -62,12 +65,63 @@ class Metered:
             times = np.unique(np.concatenate([use.curve.times for use in uses]))
             values = sum(np.interp(times, use.curve.times, use.curve.values) for use in uses)
             self._sums[same] = times, np.asarray(values, np.float64)
-        return keep, self._sums[same]
+        energies: Energies = self._sums[same]
+        return keep, energies
+
+    def _mask(self, masks: Sequence[npt.NDArray[np.bool_]], name: Any) -> npt.NDArray[np.bool_]:
+        """Any of these masks, once for all lanes that have the same: there may be 10⁶ frames and 20,000 lanes."""
+        if name not in self._sums:
+            self._sums[name] = masks[0] if len(masks) == 1 else np.any(masks, axis=0)
+        mask: npt.NDArray[np.bool_] = self._sums[name]
+        return mask
+
+    def limited(self, location: int) -> list[Use]:
+        """A lane's uses that count and have bounds; none where one of them has not."""
+        uses = self._counted(location)
+        return uses if all(use.curve.edges is not None and len(use.curve.edges) > 1 for use in uses) else []
 
     def _counted(self, location: int) -> list[Use]:
         uses = self.uses.get(location, ())
         added = addable([self.books[use.device] for use in uses])
         return [use for use in uses if self.books[use.device] in added]
+
+    def alone(self, location: int) -> bool:
+        """Whether a lane is the only user of all its devices: its gaps are then their idle time."""
+        uses = self._counted(location)
+        return bool(uses) and all(self.users()[use.device] == 1 for use in uses)
+
+    def apart(self) -> list[int]:
+        """The devices that count and whose idle time belongs to no lane: those of several users, or of none."""
+        inside = {device for location in self.uses if self.alone(location) for device in self.counted(location)}
+        added = {id(book) for book in addable(self.books)}
+        books = enumerate(self.books)
+        return [i for i, book in books if id(book) in added and i not in inside and book["measured_j"] > 0]
+
+    def idle(self, device: int) -> Curve:
+        """What a device spent while none of its users was busy, up to each moment."""
+        whole, busy = self.burned[device], self.busy.get(device)
+        if busy is None or not len(busy.start):
+            return whole
+        times = np.unique(
+            np.concatenate(
+                [whole.times, np.clip(busy.start, *whole.times[[0, -1]]), np.clip(busy.end, *whole.times[[0, -1]])]
+            )
+        )
+        rises = np.diff(np.interp(times, whole.times, whole.values))
+        at = np.searchsorted(busy.start, times[:-1], "right") - 1
+        rises[(at >= 0) & (times[:-1] < busy.end[at])] = 0.0
+        return Curve(times, np.concatenate([[0.0], np.cumsum(rises)]), whole.pieces)
+
+    def users(self) -> list[int]:
+        """How many lanes use each device."""
+        if "users" not in self._sums:
+            count = [0] * len(self.books)
+            for uses in self.uses.values():
+                for use in uses:
+                    count[use.device] += 1
+            self._sums["users"] = count
+        users: list[int] = self._sums["users"]
+        return users
 
     def counted(self, location: int) -> list[int]:
         """The devices whose joules make up a lane's."""
@@ -75,65 +129,80 @@ class Metered:
 
 
 def addable(books: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The books that may be added up: no device twice, and none that contains or mirrors others of its host."""
+    """The books that count, each device once (the first of its views)."""
     first = list({(book["host"], book["device"]): book for book in reversed(books)}.values())[::-1]
-    again = outer([(book["host"], book["device"], book["kind"]) for book in first])
-    return [book for book, left_out in zip(first, again, strict=True) if not (left_out or book["mirrors"])]
+    return [book for book in first if book["counted"]]
+
+
+def gains(book: Mapping[str, Any]) -> tuple[float, float]:
+    """How far a sensor's gain widens a range: factors of its low and its high end."""
+    measured = book["measured_j"]
+    ends = (book.get("measured_low_j"), book.get("measured_high_j"))
+    if measured and all(end is not None for end in ends):
+        return min(1.0, ends[0] / measured), max(1.0, ends[1] / measured)
+    error = book.get("gain_error") or 0.0
+    return 1 - error, 1 + error
 
 
 def bounds(use: Use, start: int, end: int) -> tuple[float, float] | None:
-    """The least and the most a span [start, end) can have used: readings it covers, and readings it touches."""
-    curve = use.curve
-    if curve.edges is None or curve.low is None or curve.high is None:
-        return None
-    left, right = curve.edges[:-1] - curve.latency_ticks, curve.edges[1:]
-    touched = (left < end) & (right > start) if end > start else np.zeros(len(left), bool)
-    covered = touched & (start <= left) & (right <= end)
-    return float(curve.low[covered].sum()), float(curve.high[touched].sum())
+    """The least and the most a span [start, end) can have used."""
+    return None if use.curve.edges is None else curve_bounds(use.curve, start, end)
 
 
-def metered(recording: Recording, attribution: Attribution | None, options: Mapping[str, Any]) -> Metered:
-    """The curves behind an attribution; where nobody used what was metered, the devices' curves alone."""
+def metered(recording: Recording, attribution: Attribution | None, question: Question) -> PageEnergy:
+    """The curves behind an attribution; the devices' curves alone where no device was used."""
     if attribution is None:
-        return _unused(recording, options)
-    books, burned = [], []
+        return _unused(recording, question)
+    books, burned, drawn = [], [], []
     uses: dict[int, list[Use]] = {}
-    for i, found in enumerate(user_curves(recording, **options)):
-        whole = found.energy
-        books.append(next(book for book in attribution.devices.to_dicts() if _same(book, found.source)))
+    known = {
+        (book["host"], book["device"], book["signal"], book["of"]): book for book in attribution.devices.to_dicts()
+    }
+    masks: dict[bytes, Any] = {}  # lanes of a kind have the same mask: one array, in memory and on disk
+    for i, device in enumerate(user_curves(recording, question)):
+        mask_of = location_masks(recording, device.source.of)
+        whole, shown = device.energy, device.energy.drawn
+        drawn.append(Curve(shown.times, shown.values, shown.pieces))
+        source = device.source
+        books.append(known[source.device.host, source.device.name, source.signal.name, source.of])
         burned.append(Curve(whole.times, whole.values, whole.pieces))
-        for location, curve in found.split.curves.items():
-            kind = recording.locations.kind[location]
-            uses.setdefault(location, []).append(Use(i, curve, keep(recording, found.source.of, kind)))
-    return Metered(books, burned, uses)
+        for location, curve in device.split.curves.items():
+            mask = mask_of(location)
+            mask = masks.setdefault(hashlib.sha256(mask.tobytes()).digest(), mask)
+            uses.setdefault(location, []).append(Use(i, curve, mask))
+    return PageEnergy(books, burned, uses, drawn=drawn)
 
 
-def _unused(recording: Recording, options: Mapping[str, Any]) -> Metered:
-    given = {name: value for name, value in options.items() if name in ("metric", "integrate")}
+def _unused(recording: Recording, question: Question) -> PageEnergy:
     try:
-        rows, _ = chosen(recording, checked(**given))
+        rows = metered_devices(recording, question)
     except NoDataError:
-        return Metered()
-    books, burned = [], []
-    for row, device in rows:
-        signal = recording.signals[row]
-        curve = energy(signal, recording.clock)
+        return PageEnergy()
+    books, burned, drawn = [], [], []
+    for one in rows:
+        device, signal = one.device, recording.signals[one.row]
+        curve = one.energy(recording, question.integrate)
         names = {"device": device.name, "host": device.host, "kind": device.kind, "signal": signal.name, "of": "nobody"}
         sums = {"measured_j": curve.measured, "attributed_j": 0.0, "idle_j": curve.measured, "coverage": None}
-        books.append({**names, **sums, "unit": curve.unit, "estimated": signal.estimated, "mirrors": ""})
+        books.append(
+            {
+                **names,
+                **sums,
+                "unit": curve.unit,
+                "estimated": signal.estimated,
+                "counted": one.entry.counted,
+                "why": one.entry.why,
+            }
+        )
         burned.append(Curve(curve.times, curve.values, curve.pieces))
-    return Metered(books, burned)
-
-
-def _same(book: Mapping[str, Any], source: Any) -> bool:
-    names = (source.device.host, source.device.name, source.signal.name, source.of)
-    return (book["host"], book["device"], book["signal"], book["of"]) == names
+        drawn.append(Curve(curve.drawn.times, curve.drawn.values, curve.pieces))
+    return PageEnergy(books, burned, drawn=drawn)
 
 
 _FIELDS = ("times", "values", "edges", "low", "high")
 
 
-def save(metered: Metered, path: Path) -> dict[str, Any]:
+def save(metered: PageEnergy, path: Path) -> dict[str, Any]:
     """Write the arrays to ``path`` (.npz), each array once; returns the rest, for the manifest."""
     arrays: dict[str, Any] = {}
     seen: dict[int, str] = {}
@@ -153,6 +222,8 @@ def save(metered: Metered, path: Path) -> dict[str, Any]:
     rest = {
         "books": [dict(book) for book in metered.books],
         "burned": [pack(curve) for curve in metered.burned],
+        "drawn": [pack(curve) for curve in metered.drawn],
+        "busy": {str(device): [put(each.start), put(each.end)] for device, each in metered.busy.items()},
         "uses": {
             str(location): [{"device": use.device, "keep": put(use.keep), **pack(use.curve)} for use in uses]
             for location, uses in metered.uses.items()
@@ -162,8 +233,8 @@ def save(metered: Metered, path: Path) -> dict[str, Any]:
     return rest
 
 
-def load(rest: Mapping[str, Any], path: Path) -> Metered:
-    """What ``save`` wrote."""
+def load(rest: Mapping[str, Any], path: Path) -> PageEnergy:
+    """Load what ``save`` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
         kept = {name: arrays[name] for name in arrays.files}
 
@@ -176,4 +247,6 @@ def load(rest: Mapping[str, Any], path: Path) -> Metered:
         int(location): [Use(entry["device"], unpack(entry), kept[entry["keep"]]) for entry in entries]
         for location, entries in rest["uses"].items()
     }
-    return Metered(rest["books"], [unpack(entry) for entry in rest["burned"]], uses)
+    busy = {int(device): Intervals(kept[start], kept[end]) for device, (start, end) in rest["busy"].items()}
+    burned, drawn = ([unpack(entry) for entry in rest[name]] for name in ("burned", "drawn"))
+    return PageEnergy(rest["books"], burned, uses, busy, drawn)

@@ -1,4 +1,4 @@
-"""What the page has to know before it draws anything: frames with their colours, lanes, devices, signals, totals.
+"""Facts that the page needs before it draws: frames with their colours, lanes, devices, signals, totals.
 
 Made once, when the tiles are built, and kept with them; plain values that become JSON. Names are other people's text:
 they are cleaned of control characters here and only ever set as text by the page.
@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ...alignment.sanity import examine
-from ...attribution.labels import process_labels
+from ...engines.middle import examine, process_labels
 from ...model import Recording, Signal
 from .. import kinds, names, numbers
-from .energy import Metered, addable
+from .energy import PageEnergy, addable
 
 SPARK = 120  # points of a signal's small picture
 MOST_SIGNALS = 400
+LABEL = 60  # letters of a frame's label
 
 
-def facts(recording: Recording, metered: Metered, source: str) -> dict[str, Any]:
+def facts(recording: Recording, metered: PageEnergy, source: str) -> dict[str, Any]:
     """Everything about a recording but its spans and curves."""
     devices = _devices(metered)
     per_s = recording.clock.ticks_per_s
-    steepest = [float(np.max(np.diff(c.values) / np.diff(c.times))) for c in metered.burned if len(c.times) > 1]
+    steepest = [float(np.max(np.diff(c.values) / np.diff(c.times))) for c in metered.drawn if len(c.times) > 1]
     return {
         "title": names.clean(str(recording.metadata.get("name") or Path(source).name or "recording")),
         "source": source,
@@ -34,12 +34,15 @@ def facts(recording: Recording, metered: Metered, source: str) -> dict[str, Any]
         "frames": _frames(recording),
         "kinds": {name: {"label": label, "colour": colour} for name, (label, colour) in kinds.KINDS.items()},
         "processes": {str(i): names.clean(name) for i, name in enumerate(process_labels(recording))},
-        "lanes": _lanes(recording, metered),
+        "lanes": (lanes := _lanes(recording, metered)),
+        "hosts": list(dict.fromkeys(lane["host"] for lane in lanes)),
         "devices": devices,
+        "apart": metered.apart(),  # devices whose idle time has a row of its own
         "most_w": max(steepest, default=0.0) * per_s,
         "summary": _summary(recording, devices),
         "signals": _signals(recording, metered),
         "signals_more": max(0, len(recording.signals) - MOST_SIGNALS),
+        "missing": _missing(recording),
         "problems": list(dict.fromkeys(names.clean(text) for text in _noticed(recording))),
     }
 
@@ -49,27 +52,42 @@ def _noticed(recording: Recording) -> list[str]:
     return [problem.message for problem in recording.problems] + [check.message for check in examine(recording)]
 
 
+def _missing(recording: Recording) -> str:
+    """How much was declared and could not be read, in a sentence; empty when all is there."""
+    if not recording.missing:
+        return ""
+    lost = sum(each.events for each in recording.missing)
+    declared = max(lost, int(np.sum(recording.locations.events)))
+    files = len(recording.missing)
+    text = f"{numbers.count(lost)} of {numbers.count(declared)} events are missing: {numbers.count(files)} "
+    return text + f"{'file' if files == 1 else 'files'} could not be read ({names.clean(recording.missing[0].reason)})"
+
+
 def _frames(recording: Recording) -> list[dict[str, Any]]:
     table = recording.frames
-    short = names.labels(table.name, 60)
+    short = names.labels(table.name, LABEL)
     out = []
-    for i, kind in enumerate(kinds.kinds(table)):
-        colour = kinds.shade(kind, table.name[i])
-        out.append(
-            {
-                "name": names.full(table.name[i]),
-                "label": short[table.name[i]],
-                "kind": kind,
-                "colour": colour,
-                "ink": kinds.ink(colour),
-                "file": names.clean(table.file[i]) if table.file[i] else "",
-                "line": int(table.line[i]),
-            }
-        )
+    for i, (anywhere, on_gpu) in enumerate(zip(kinds.kinds(table), kinds.kinds(table, "gpu"), strict=True)):
+        name = table.name[i]
+        entry = {
+            "name": names.full(name),
+            "label": short[name],
+            **look(anywhere, name),
+            "role": names.clean(table.role[i]),
+            "file": names.clean(table.file[i]) if table.file[i] else "",
+            "line": int(table.line[i]),
+        }
+        out.append(entry if on_gpu == anywhere else {**entry, "gpu": look(on_gpu, name)})
     return out
 
 
-def _lanes(recording: Recording, metered: Metered) -> list[dict[str, Any]]:
+def look(kind: str, name: str) -> dict[str, str]:
+    """A frame's kind and colours."""
+    colour = kinds.shade(kind, name)
+    return {"kind": kind, "colour": colour, "ink": kinds.ink(colour)}
+
+
+def _lanes(recording: Recording, metered: PageEnergy) -> list[dict[str, Any]]:
     """One entry per location that may hold spans, those of a process (and of the streams it created) together."""
     out = []
     for location in recording.spans.locations():
@@ -81,34 +99,34 @@ def _lanes(recording: Recording, metered: Metered) -> list[dict[str, Any]]:
             "process": owner,
             "host": names.clean(recording.location_host(location)) if owner >= 0 else "",
             "devices": metered.counted(location),
+            "alone": metered.alone(location),
         }
         out.append(lane)
     hosts = {host: i for i, host in enumerate(dict.fromkeys(lane["host"] for lane in out))}
     return sorted(out, key=lambda lane: (hosts[lane["host"]], lane["process"], lane["kind"] != "cpu", lane["location"]))
 
 
-def _devices(metered: Metered) -> list[dict[str, Any]]:
+def _devices(metered: PageEnergy) -> list[dict[str, Any]]:
     many = len({book["host"] for book in metered.books}) > 1
     views = len({book["of"] for book in metered.books if book["device"] == metered.books[0]["device"]}) > 1
-    added = addable(metered.books)
+    added = {id(book) for book in addable(metered.books)}
     out = []
     for i, book in enumerate(metered.books):
         label = names.clean(book["device"])
         label = f"{names.clean(book['host'])} · {label}" if many else label
-        users = sum(any(use.device == i for use in uses) for uses in metered.uses.values())
         entry = {
             **book,
             "key": key(book),
-            "added": book in added,
+            "added": id(book) in added,
             "label": f"{label} · {book['of']}" if views else label,
-            "users": users,
+            "users": metered.users()[i],
         }
         out.append({**entry, "readings": len(metered.burned[i].times) if i < len(metered.burned) else 0})
     return out
 
 
 def key(row: Any) -> str:
-    """Names a book, in rows and in books alike."""
+    """The key of a book, in rows and in books alike."""
     return "\x1f".join(str(row[name]) for name in ("host", "device", "of"))
 
 
@@ -122,26 +140,26 @@ def _summary(recording: Recording, devices: list[dict[str, Any]]) -> list[str]:
     """The headline: joules that may be added (disjoint devices of one view), never nested ones."""
     added = addable(devices)
     hosts = len(recording.hosts())
-    said = [f"{hosts} hosts"] if hosts > 1 else []
+    parts = [f"{hosts} hosts"] if hosts > 1 else []
     processes = sum(kind == "process" for kind in recording.processes.kind)
-    said += [f"{numbers.count(processes)} processes"] if processes > 1 else []
+    parts += [f"{numbers.count(processes)} processes"] if processes > 1 else []
     if not added:
-        return [*said, "no energy metered"]
+        return [*parts, "no energy metered"]
     total = {name: math.fsum(book[name] for book in added) for name in ("measured_j", "attributed_j", "idle_j")}
     place = "kernels" if all(book["of"] == "kernels" for book in added) else "spans"
     sure = {bool(book["estimated"]) for book in added}
     word = "measured and estimated" if len(sure) > 1 else "estimated" if True in sure else "measured"
-    said.append(f"{numbers.si(total['measured_j'], 'J')} {word}")
-    return [*said, f"{numbers.si(total['attributed_j'], 'J')} in {place}", f"{numbers.si(total['idle_j'], 'J')} idle"]
+    parts.append(f"{numbers.si(total['measured_j'], 'J')} {word}")
+    return [*parts, f"{numbers.si(total['attributed_j'], 'J')} in {place}", f"{numbers.si(total['idle_j'], 'J')} idle"]
 
 
-def _signals(recording: Recording, metered: Metered) -> list[dict[str, Any]]:
+def _signals(recording: Recording, metered: PageEnergy) -> list[dict[str, Any]]:
     """Those that speak for a device first, then in the order of the recording."""
-    known = [_signal(recording, signal, metered) for signal in recording.signals]
+    known = [{"number": i, **_signal(recording, signal, metered)} for i, signal in enumerate(recording.signals)]
     return sorted(known, key=lambda signal: not signal["used"])[:MOST_SIGNALS]
 
 
-def _signal(recording: Recording, signal: Signal, metered: Metered) -> dict[str, Any]:
+def _signal(recording: Recording, signal: Signal, metered: PageEnergy) -> dict[str, Any]:
     raw = signal.values
     if signal.kind == "counter" and len(raw):
         raw = raw - raw[0]  # while they are integers: a counter may be too large for a float
@@ -164,6 +182,35 @@ def _signal(recording: Recording, signal: Signal, metered: Metered) -> dict[str,
         "used": any(book["signal"] == signal.name and book["host"] == signal.host for book in metered.books),
         "spark": _spark(signal.kind, seconds, values),
     }
+
+
+def signal_track(signal: Signal, a: int, b: int, width: int, per_s: float) -> Any:
+    """A signal from a to b: [mean, least, greatest] per bin, a counter as its rate; NaN where nothing was read."""
+    bins = max(1, min(1024, width, b - a))
+    edges = np.linspace(a, b, bins + 1)
+    raw = signal.values - signal.values[0] if signal.kind == "counter" and len(signal.values) else signal.values
+    values, times = np.asarray(raw, np.float64) * float(signal.scale), np.asarray(signal.times, np.float64)
+    if signal.kind == "counter":
+        if len(times) < 2:
+            return np.full((bins, 3), np.nan, np.float32)
+        values, times = np.diff(values) / np.diff(times) * per_s, times[1:]
+    out = np.full((bins, 3), np.nan, np.float32)
+    if not len(times):
+        return out
+    # the reading that holds at the start of a bin, and those inside it
+    first = np.maximum(
+        0,
+        np.searchsorted(times, edges[:-1], "left" if signal.kind == "counter" else "right")
+        - (signal.kind != "counter"),
+    )
+    last = np.maximum(first + 1, np.searchsorted(times, edges[1:], "left") + (signal.kind == "counter"))
+    last = np.minimum(last, len(times))
+    for i in np.flatnonzero((edges[1:] > signal.times[0]) & (edges[:-1] <= signal.times[-1]) & (last > first)):
+        part = values[first[i] : last[i]]
+        part = part[np.isfinite(part)]
+        if len(part):
+            out[i] = part.mean(), part.min(), part.max()
+    return out
 
 
 def _spark(kind: str, seconds: Any, values: Any) -> list[float | None]:

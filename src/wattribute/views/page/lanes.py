@@ -18,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._core import tiles
-from ...attribution.clip import Clipped
+from ...engines.middle import ClippedSpans
 from ...model import Spans, SpanTable
+from .energy import Use
+from .watts import limits
 
 STRIDE = 4096  # every so many spans the start is kept in memory
 FINEST = 16  # at most 2^16 bins: finer bins weigh as much as the spans themselves
-_FILES = ("lanes.bins", "lanes.spans", "lanes.index")
+_FILES = ("lanes.bins", "lanes.spans", "lanes.index", "lanes.limits")
 _COLUMNS = {"start": "<i8", "end": "<i8", "parent": "<i4", "frame": "<i4", "depth": "<i4", "resumed": "|u1"}
 SPAN = np.dtype(
     [("start", "<f8"), ("end", "<f8"), ("energy", "<f8"), ("row", "<f8"), ("frame", "<i4"), ("depth", "<i4")]
@@ -48,18 +50,21 @@ class Grid:
 
 
 def levels_for(spans: int, grid: Grid) -> int:
-    """How many levels a lane of so many spans deserves: a few spans per bin of the finest one."""
+    """The number of levels for a lane of so many spans: a few spans per bin of the finest one."""
     return min(grid.depth, max(0, spans // 4).bit_length()) + 1
 
 
-class Writer:
-    """Puts lanes into a folder, one after the other: three files hold them all, so that 10,000 lanes are no trouble."""
+class LaneWriter:
+    """Writer of lanes into a folder: a few files hold them all, so that 10,000 lanes need no 10,000 files."""
 
     def __init__(self, folder: Path, grid: Grid, frames: int) -> None:
         self.grid, self.frames = grid, frames
-        self._bins, self._spans, self._index = (open(folder / name, "wb") for name in _FILES)  # noqa: SIM115
+        files = [open(folder / name, "wb") for name in _FILES]  # noqa: SIM115
+        self._bins, self._spans, self._index, self._limits = files
 
-    def add(self, location: int, spans: Spans, keep: Any, energies: Energies | None) -> dict[str, Any]:
+    def add(
+        self, location: int, spans: Spans, keep: Any, energies: Energies | None, limited: Sequence[Use] = ()
+    ) -> dict[str, Any]:
         """Append a lane; returns what the manifest has to remember of it."""
         levels = levels_for(len(spans), self.grid)
         width = self.grid.width << (self.grid.depth - levels + 1)
@@ -75,36 +80,50 @@ class Writer:
         for name, kind in _COLUMNS.items():
             self._spans.write(np.ascontiguousarray(getattr(spans, name), kind).data)
         self._index.write(np.ascontiguousarray(spans.start[::STRIDE], "<i8").data)
-        return entry
+        ends = [self._limits.tell()]
+        for use in limited:
+            self._limits.write(limits(spans, use.keep, use.curve).data)
+            ends.append(self._limits.tell())
+        return {**entry, "limits": ends}
 
     def close(self) -> None:
-        for file in (self._bins, self._spans, self._index):
+        for file in (self._bins, self._spans, self._index, self._limits):
             file.close()
 
 
-class Files:
-    """The three files of a folder of tiles, open for reading."""
+class LaneFiles:
+    """The files of a folder of tiles that hold its lanes, open for reading."""
 
     def __init__(self, folder: Path) -> None:
-        self.bins, self.spans = (os.open(folder / name, os.O_RDONLY) for name in _FILES[:2])
+        self.bins, self.spans, self.limits = (
+            os.open(folder / name, os.O_RDONLY) for name in (_FILES[0], _FILES[1], _FILES[3])
+        )
         self.index = np.fromfile(folder / _FILES[2], "<i8")
 
     def close(self) -> None:
-        os.close(self.bins)
-        os.close(self.spans)
+        for file in (self.bins, self.spans, self.limits):
+            os.close(file)
 
 
 class Lane:
     """A lane of a folder of tiles. Safe to use from several threads."""
 
-    def __init__(self, files: Files, entry: dict[str, Any], frames: int, keep: Any, energies: Energies | None) -> None:
+    def __init__(
+        self, files: LaneFiles, entry: dict[str, Any], frames: int, keep: Any, energies: Energies | None
+    ) -> None:
         self.location, self.spans = int(entry["location"]), int(entry["spans"])
         self.levels, self.width = int(entry["levels"]), int(entry["width"])
         self.frames, self.keep, self.energies = frames, keep, energies
         self._files = files
         self._bins_at, self._spans_at, index_at = entry["at"]
+        self._limits_at: list[int] = entry["limits"]
         self._index = files.index[index_at // 8 : index_at // 8 + -(-self.spans // STRIDE)]
         self._block = lru_cache(maxsize=8)(self._read_block)
+
+    def limits(self) -> list[npt.NDArray[np.float32]]:
+        """Per device with bounds the least and the most of each interval of its readings."""
+        ends = zip(self._limits_at, self._limits_at[1:], strict=False)
+        return [np.frombuffer(os.pread(self._files.limits, b - a, a), "<f4") for a, b in ends]
 
     def _column(self, name: str, first: int, last: int) -> Any:
         offset = self._spans_at
@@ -215,16 +234,16 @@ class Lane:
         last = max(row + 1, self._starts_before(end, or_at=True))
         spans, rows = self.piece(row, last)
         kept = np.asarray(self.keep, bool)[spans.frame]
-        found, below = np.zeros(len(spans), bool), np.searchsorted(rows, [row])
+        chosen, below = np.zeros(len(spans), bool), np.searchsorted(rows, [row])
         while len(below):
             hang = np.isin(spans.parent, below)
-            found |= hang & kept
+            chosen |= hang & kept
             below = np.flatnonzero(hang & ~kept)
-        return spans.start[found], spans.end[found]
+        return spans.start[chosen], spans.end[chosen]
 
 
 @dataclass(frozen=True)
-class Window(Clipped):
+class Window(ClippedSpans):
     """A recording's spans inside [begin, end), read from its lanes on disk: a span source for attribution.
 
     So a brushed range costs what the range holds, not what the recording holds.

@@ -1,6 +1,6 @@
 """The page of ``monitor``: live charts of every device, by the same server and under the same rules as ``view``.
 
-A session takes statuses (``outputs.live``) as an observer and answers ``readings?after=N``: what the page has not seen
+A session takes statuses (``model.status``) as an observer and answers ``readings?after=N``: what the page has not seen
 yet. It remembers the last two hours of a status a second; the page asks about as often as statuses come.
 """
 
@@ -11,12 +11,11 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from ...model.status import Status
 from . import Page
 
 KEPT = 7200  # statuses
-_NUMBERS = ("power_w", "energy_j", "utilisation_percent", "temperature_c", "memory_bytes")
-_FACTS = ("device", "kind", "model", "source", "estimated", "apart", "note", "power_limit_w", "memory_total_bytes")
-_SUMS = ("power_w", "energy_j", "estimated", "carbon", "host", "elapsed_s", "cpu_percent", "cpus", "problems")
+_GAUGES = ("utilisation_percent", "temperature_c", "memory_bytes")  # None where a device does not say them
 
 
 class LiveSession:
@@ -24,13 +23,13 @@ class LiveSession:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last: Mapping[str, Any] | None = None
+        self._last: Status | None = None
         self._kept: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self._count = 0
 
-    def __call__(self, status: Mapping[str, Any]) -> None:
-        row = {"epoch_ms": status["epoch_ns"] / 1e6, "power_w": status["power_w"]}
-        row["devices"] = {each["device"]: each["power_w"] for each in status["live"]}
+    def __call__(self, status: Status) -> None:
+        row: dict[str, Any] = {"epoch_ms": status.epoch_ns / 1e6, "power_w": status.power_w}
+        row["devices"] = {each.device: each.power_w for each in status.devices}
         with self._lock:
             self._last = status
             self._kept.append(row)
@@ -46,8 +45,8 @@ class LiveSession:
             fresh = list(self._kept)[-(count - after) :] if 0 <= after < count else []
         if last is None:
             return {"count": 0, "now": None, "devices": [], "fresh": []}
-        now = {key: last.get(key) for key in (*_SUMS, "memory_bytes", "memory_total_bytes")}
-        devices = [{key: row.get(key) for key in (*_FACTS, *_NUMBERS)} for row in last["live"]]
+        now = last.as_dict()
+        devices = [dict.fromkeys(_GAUGES) | device for device in now.pop("live")]
         return {"count": count, "now": now, "devices": devices, "fresh": fresh}
 
     def close(self) -> None: ...
@@ -61,8 +60,8 @@ class LivePage(Page):
 
 def serve(host: str = "127.0.0.1", port: int = 0) -> LivePage:
     """Serve a page that shows what its ``session`` is called with."""
-    from .server import Server
+    from .server import PageServer
 
-    page = LivePage(Server(session := LiveSession(), host, port, index="live.html"))
+    page = LivePage(PageServer(session := LiveSession(), host, port, index="live.html"))
     page.session = session
     return page

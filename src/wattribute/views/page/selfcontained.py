@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...errors import NoDataError, OutputError
+from ...errors import NoDataError
+from ...files import write_file
 from ...model import Curve
 from .. import names
 from . import energy
-from .energy import Metered
+from .energy import PageEnergy
 from .facts import key, labels
-from .lanes import exact
 from .server import static
 from .session import Session
-from .tiles import pack
 
 SMALL = 100_000  # spans: up to so many are all put into the file
 BINS = 256  # sums per frame over so many bins, in the file of a large recording
@@ -35,14 +33,7 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsa
 
 def write(session: Session, path: Path) -> None:
     """Write the page of a session to ``path``, atomically."""
-    text = page(contents(session))
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    write_file(path, page(contents(session)))
 
 
 def page(data: Mapping[str, Any]) -> str:
@@ -74,7 +65,7 @@ def contents(session: Session) -> dict[str, Any]:
     data: dict[str, Any] = {
         "facts": {**session.facts(), "live": False},
         "exact": small,
-        "view": _text(_everything(session) if small else tiles.view(list(tiles.lanes), 0, tiles.length, 1024)),
+        "view": _text(tiles.everything() if small else tiles.whole()),
         "overview": tiles.whole_power(512),
         "burned": [_curve(curve) for curve in tiles.metered.burned],
         "table": session.table(),
@@ -91,7 +82,7 @@ def contents(session: Session) -> dict[str, Any]:
     return data
 
 
-def _uses(session: Session, metered: Metered) -> dict[str, Any]:
+def _uses(session: Session, metered: PageEnergy) -> dict[str, Any]:
     """Each lane's curves."""
     return {
         str(location): [
@@ -106,23 +97,16 @@ def _uses(session: Session, metered: Metered) -> dict[str, Any]:
 def _hosted(session: Session) -> dict[str, Any] | None:
     """The host's view of the devices, for the flame graph of a brushed range."""
     try:
-        found = session.attribution(("device", "path"), None, of="host")
+        attribution = session.attribution(("device", "path"), None, of="host")
     except NoDataError:
         return None
-    metered = energy.metered(session.recording(), found, {**session.options, "of": "host"})
+    metered = energy.metered(session.recording(), attribution, session.question.but(of="host"))
     named = labels(session.tiles.facts["devices"])
     added = energy.addable(metered.books)
     devices = [
         {"key": key(book), "label": named[key(book)], "of": "host", "added": book in added} for book in metered.books
     ]
     return {"devices": devices, "uses": _uses(session, metered)}
-
-
-def _everything(session: Session) -> bytes:
-    tiles = session.tiles
-    lanes = tiles.lanes.values()
-    parts = [{"lane": lane.location, "mode": "spans", "data": exact(lane, 0, tiles.length + 1)} for lane in lanes]
-    return pack({"from": 0, "to": tiles.length}, parts)
 
 
 def _bins(session: Session) -> dict[str, Any] | None:
@@ -137,8 +121,10 @@ def _bins(session: Session) -> dict[str, Any] | None:
     if len(rows) > MOST_SUMS:
         return None
     out: dict[tuple[str, str], dict[str, Any]] = {}
+    looks = session.looks()
     for row in rows:
         empty = {"key": key(row), "label": named[key(row)], "frame": names.full(row["frame"]), "at": [], "self_j": []}
+        empty |= looks(row["frame"], row["of"])
         entry: dict[str, Any] = out.setdefault((key(row), row["frame"]), empty)
         entry["at"].append(row["bin"])
         entry["self_j"].append(row["self_j"])

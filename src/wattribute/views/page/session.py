@@ -7,29 +7,35 @@ what is drawn; sums over a brushed range come from ``attribute`` itself, so they
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
+import shlex
 import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...alignment.joining import READING, obtained
-from ...attribution.options import moment
-from ...carbon import emissions
+from ...carbon import Emissions, emissions
+from ...carbon.recordings import recorded_place
 from ...engines import attribute
 from ...errors import FormatError, NoDataError, OptionError
-from ...model import Attribution, Clock, Recording
+from ...journal.file import is_being_written
+from ...model import Attribution, Clock, Question, ReadOptions, Recording
+from ...model.question import make, split
+from ...plugins import outputs
+from ...reading import as_recording
 from .. import numbers
-from . import answers, energy, places, tiles
-from .facts import facts, labels
-from .lanes import Window
+from . import answers, energy, tiles
+from . import cache_folder as places
+from .facts import facts, labels, signal_track
+from .lanes import Lane, Window
+from .server import ReplacedError
 
-_BY_FRAME = ("device", "frame")
-_RUNNING = ("engine", "threads")  # change nothing in the answers
+GROUPS = {"frame": ("frame",), "device": ("device",), "process": ("host", "process"), "role": ("role",)}  # of the table
 _KEPT = 64  # answers kept
 _QUIET_S = 5.0  # a recording that has not changed for so long is no longer being made
 
@@ -44,28 +50,30 @@ class Session:
         compare: Path | Recording | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        given = dict(options or {})
-        self._reading = {name: given.pop(name) for name in READING if name in given}
-        asked = {name: given.pop(name, None) for name in ("zone", "intensity")}
-        self._carbon = {name: value for name, value in asked.items() if value is not None}
-        self._first = given.pop("begin", None), given.pop("end", None)  # shown first, not all there is
-        self._running = {name: given.pop(name) for name in _RUNNING if name in given}
-        self.options = given
+        reading, asked = split(options or {})
+        self._reading = make(ReadOptions, reading)
+        self._carbon: dict[str, Any] = {name: asked.pop(name) for name in ("zone", "intensity") if name in asked}
+        self._first = asked.pop("begin", None), asked.pop("end", None)  # shown first, not all there is
+        self._engine = asked.pop("engine", "local")
+        self.question = make(Question, asked)
         self._source, self._progress = source, progress
-        self._recording = obtained(source, self._reading) if isinstance(source, Recording) else None
+        self._recording = as_recording(source, self._reading) if isinstance(source, Recording) else None
         self._lock = threading.RLock()
         self._kept: OrderedDict[Any, Any] = OrderedDict()
-        self._scratch = tempfile.TemporaryDirectory(prefix="wattribute-")
+        self._tickets: OrderedDict[str, int] = OrderedDict()  # the newest question about sums, by page
+        self._asking = threading.local()
+        self._scratch = contextlib.ExitStack()  # for tiles that are not kept
         self._before: tiles.Tiles | None = None  # other threads may still be reading them
         self._next = self._changed = -math.inf
-        self.revision = 0
+        self.revision = 0  # counts every change of the recording
+        self.identity = 0  # counts the changes that are not growth: the page starts again
         try:
             if isinstance(source, Path) and time.time() - places.newest(source) < _QUIET_S and self._partial():
                 self._changed = time.monotonic()
             self._print, self.tiles = self._open()
             self.other = None if compare is None else Session(compare, options, progress=progress)
         except BaseException:
-            self._scratch.cleanup()
+            self._scratch.close()
             raise
 
     # ---- tiles ----
@@ -73,12 +81,14 @@ class Session:
     @property
     def _chosen(self) -> dict[str, Any]:
         """What the tiles depend on besides the recording."""
-        return {**self.options, **self._reading, **self._carbon}
+        return {**vars(self.question), **vars(self._reading), "progress": None, "threads": None, **self._carbon}
 
     @property
     def live(self) -> bool:
-        """Whether the recording has changed a moment ago, so may be changing still."""
-        return time.monotonic() - self._changed < _QUIET_S
+        """Whether the recording is being made: its recorder is alive, or it has grown a moment ago."""
+        if isinstance(self._source, Recording):
+            return False
+        return is_being_written(self._source) or time.monotonic() - self._changed < _QUIET_S
 
     def _partial(self) -> bool:
         """Whether the recording says of itself that its end is missing."""
@@ -90,12 +100,16 @@ class Session:
             print_ = ""
         else:
             print_ = places.fingerprint(self._source, self._chosen)
-        where = Path(self._scratch.name) / f"tiles{self.revision}"
-        if isinstance(self._source, Path) and not self.live:
-            where = places.folder(self._source)
+        where = places.folder(self._source) if isinstance(self._source, Path) and not self.live else None
+        if where is None:
+            where = Path(self._scratch.enter_context(tempfile.TemporaryDirectory(prefix="wattribute-"))) / "tiles"
         if tiles.fingerprint_of(where) != print_:
             self._build(where, print_)
-        return print_, tiles.Tiles(where)
+        try:
+            return print_, tiles.Tiles(where)
+        except FormatError:  # damaged since they were made
+            self._build(where, print_)
+            return print_, tiles.Tiles(where)
 
     def _refresh(self) -> None:
         """Look at the recording again, at most once a second; when it has grown, make new tiles."""
@@ -118,40 +132,65 @@ class Session:
             self._before = self.tiles
             self._print, self.tiles = fresh
             self._kept.clear()
+            if not _has_grown(self._before, self.tiles):
+                self.identity += 1
+                self._changed = -math.inf
             self._next = began + 1 + 3 * (time.monotonic() - began)  # a long recording is looked at less often
 
     def _build(self, where: Path, fingerprint: str) -> None:
         recording = self.recording()
         try:
-            attribution = self.attribution(_BY_FRAME, None)
+            attribution = self.attribution(GROUPS["frame"], None)
             note = ""
         except NoDataError as error:
             attribution, note = None, str(error)
-        metered = energy.metered(recording, attribution, self.options)
+        metered = energy.metered(recording, attribution, self.question)
         name = str(recording.metadata.get("source") or "") if isinstance(self._source, Recording) else str(self._source)
         known = facts(recording, metered, name)
         if attribution is None:
             table = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
         else:
-            table = answers.table(attribution, labels(known["devices"]))
-        known["summary"] += self._emitted(recording) if metered.books else []
+            table = answers.table(attribution, labels(known["devices"]), self.looks())
+        emitted = self._emitted(recording) if metered.books else None
+        known["g_per_j"] = emitted.co2e_g / emitted.energy_j if emitted and emitted.energy_j else None
+        if emitted:
+            known["summary"].append(f"{numbers.si(emitted.co2e_g, 'g')} CO₂e ({emitted.name or emitted.zone})")
+        known["command"] = self._command()
         if self.live:
-            known["problems"] = [text for text in known["problems"] if text not in _ends(recording)]
-        tiles.build(recording, metered, known, table, where, fingerprint, self._progress)
+            for shown in (known, table):
+                shown["problems"] = [text for text in shown["problems"] if text not in _ends(recording)]
+        who = places.Permissions()
+        if isinstance(self._source, Path):
+            who = places.permissions(self._source, self._chosen, where)
+        tiles.build(recording, metered, known, table, where, fingerprint, who, self._progress)
 
-    def _emitted(self, recording: Recording) -> list[str]:
+    def _emitted(self, recording: Recording) -> Emissions | None:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
-        said = {"zone": recording.metadata.get("zone"), **self._carbon}
-        if not any(said.values()):
-            return []
-        found = emissions(recording, **said)
-        return [f"{numbers.si(found.co2e_g, 'g')} CO₂e ({found.name or found.zone})"]
+        if not any((recorded_place(recording) | self._carbon).values()):
+            return None
+        return emissions(recording, **self._carbon)
+
+    def _command(self) -> str:
+        """The command line that attributes this recording with these options; empty for one in memory."""
+        if isinstance(self._source, Recording):
+            return ""
+        words = ["wattribute", "attribute", str(self._source)]
+        for options in (self.question, self._reading):
+            for one in dataclasses.fields(options):
+                value, flag = getattr(options, one.name), one.metadata.get("flag") or f"--{one.name.replace('_', '-')}"
+                if not one.metadata or one.name in ("by", "threads", "begin", "end") or value in (None, False, (), ""):
+                    continue
+                if value == one.default or isinstance(value, bool) or callable(value):
+                    continue
+                many = value if isinstance(value, tuple | list) else [value]
+                words += [word for each in many for word in (flag, str(each))]
+        return shlex.join(words)
 
     def recording(self) -> Recording:
         with self._lock:
             if self._recording is None:
                 assert isinstance(self._source, Path)
-                self._recording = obtained(self._source, self._reading)
+                self._recording = as_recording(self._source, self._reading)
             return self._recording
 
     def close(self) -> None:
@@ -160,7 +199,7 @@ class Session:
             self.other.close()
         if self._before:
             self._before.close()
-        self._scratch.cleanup()
+        self._scratch.close()
 
     # ---- questions ----
 
@@ -169,24 +208,56 @@ class Session:
         questions: dict[str, Callable[[Mapping[str, str]], Any]] = {
             "facts": lambda q: self.facts(),
             "status": lambda q: self.status(),
-            "view": lambda q: self.tiles.view(_ints(q, "lanes"), *self._range(q), _int(q, "width")),
+            "view": lambda q: self.tiles.view(
+                _ints(q, "lanes"), *self._range(q), _int(q, "width"), _ints(q, "idle"), _words(q, "groups")
+            ),
             "power": lambda q: self.tiles.power(_ints(q, "devices"), *self._range(q), _int(q, "width")),
             "overview": lambda q: self.tiles.whole_power(512),
             "span": lambda q: self.tiles.span(_int(q, "lane"), _int(q, "row")),
             "bin": lambda q: self.tiles.bin(_int(q, "lane"), *self._range(q)),
             "find": lambda q: self.tiles.find(_ints(q, "frames"), _int(q, "after")),
-            "table": lambda q: self.table(self._brush(q)),
+            "burned": lambda q: self.burned(*self._range(q)),
+            "table": lambda q: self.table(self._brush(q), q.get("by", "frame"), q.get("device", "")),
             "flame": lambda q: self.flame(self._brush(q)),
             "heat": lambda q: self.heat(self._brush(q)),
             "compare": lambda q: self.compare(),
+            "signal": lambda q: self.signal(_int(q, "signal"), *self._range(q), _int(q, "width")),
+            "perfetto": lambda q: self.perfetto(self._brush(q)),
         }
-        return questions[name](query)
+        ask = questions[name]
+        self._check(query)
+        self._enter(query)
+        answer = ask(query)
+        self._check(query)  # it may have been replaced meanwhile
+        return answer
+
+    def _enter(self, query: Mapping[str, str]) -> None:
+        """Remember the newest question about sums of each page; older ones that still wait are not answered."""
+        self._asking.ticket = None
+        if "page" in query and "ticket" in query:
+            page, ticket = query["page"], _int(query, "ticket")
+            self._tickets[page] = max(ticket, self._tickets.get(page, 0))
+            self._tickets.move_to_end(page)
+            while len(self._tickets) > _KEPT:
+                self._tickets.popitem(last=False)
+            self._asking.ticket = page, ticket
+
+    def _still_wanted(self) -> None:
+        page, ticket = getattr(self._asking, "ticket", None) or ("", 0)
+        if ticket < self._tickets.get(page, 0):
+            raise OptionError("a newer question has taken the place of this one")
+
+    def _check(self, query: Mapping[str, str]) -> None:
+        """Refuse a question about an earlier revision: its lanes, times and devices would be another recording's."""
+        if query.get("revision", str(self.revision)) != str(self.revision):
+            raise ReplacedError("the recording has changed since this page was drawn")
 
     def facts(self) -> dict[str, Any]:
         return {
             **self.tiles.facts,
             "length_ticks": self.tiles.length,
             "revision": self.revision,
+            "identity": self.identity,
             "live": self.live,
             "start": self._start(),
         }
@@ -194,7 +265,7 @@ class Session:
     def _start(self) -> str:
         """The hash of a page that was opened without one: the stretch of time that was asked for."""
         clock = self.recording().clock if any(self._first) else Clock()
-        a, b = (moment(text, clock) for text in self._first)
+        a, b = (clock.moment(text) for text in self._first)
         if a is None and b is None:
             return ""
         a, b = max(0, a or 0), min(self.tiles.length, self.tiles.length if b is None else b)
@@ -207,7 +278,7 @@ class Session:
     def _range(self, query: Mapping[str, str]) -> tuple[int, int]:
         a, b = max(0, _int(query, "from")), min(self.tiles.length, _int(query, "to"))
         if b <= a:
-            raise OptionError("an empty stretch of time")
+            raise OptionError("the range of time is empty")
         return a, b
 
     def _brush(self, query: Mapping[str, str]) -> tuple[int, int] | None:
@@ -219,49 +290,89 @@ class Session:
         """An answer made once and kept; one at a time, because an attribution uses all cores anyway."""
         with self._lock:
             if key not in self._kept:
-                if not isinstance(self._source, Recording):
-                    places.fingerprint(self._source, {})  # a deleted recording says so, whatever is still in memory
-                self._kept[key] = make()
+                self._still_wanted()
+                self._unchanged()
+                answer = make()
+                self._unchanged()
+                self._kept[key] = answer
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
             return self._kept[key]
 
+    def _unchanged(self) -> None:
+        """Raise when the files are not those of the tiles: deleted, or replaced and not yet looked at."""
+        if isinstance(self._source, Path) and places.fingerprint(self._source, self._chosen) != self._print:
+            self._next = -math.inf
+            if not self.live:
+                raise ReplacedError("the recording has changed since this page was drawn")
+
     def attribution(self, by: tuple[str, ...], range_: tuple[int, int] | None, **more: Any) -> Attribution:
         """``attribute`` of a stretch of time, as the command line's --from and --to would."""
-        recording, asked = self.recording(), {**self.options, **self._running, "by": by, **more}
+        recording, question = self.recording(), self.question.but(by=by, quantity="energy", **more)
         if range_ is not None:
             per_s = recording.clock.ticks_per_s
             recording = replace(recording, spans=Window(recording.spans, *range_, self.tiles.lanes))
-            asked |= {"begin": range_[0] / per_s, "end": range_[1] / per_s}
-        found = attribute(recording, **asked)
-        if "measured_j" not in found.devices.columns:
+            question = question.but(begin=range_[0] / per_s, end=range_[1] / per_s)
+        attribution = attribute(recording, question, engine=self._engine, threads=self._reading.threads)
+        if "measured_j" not in attribution.devices.columns:
             raise OptionError("the page shows energy: choose a metric in joules or watts")
-        return found
+        return attribution
+
+    def looks(self) -> answers.Looks:
+        if "looks" not in self._kept:
+            self._kept["looks"] = answers.Looks(self.recording())
+        looks: answers.Looks = self._kept["looks"]
+        return looks
 
     @property
     def _labels(self) -> dict[str, str]:
         return labels(self.tiles.facts["devices"])
 
-    def table(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
-        """Books and frames; those of the whole recording were made with the tiles."""
-        if range_ is None:
+    def table(self, range_: tuple[int, int] | None = None, by: str = "frame", device: str = "") -> dict[str, Any]:
+        """Books, and rows over all devices that count or of one; those by frame of all time came with the tiles."""
+        if by not in GROUPS:
+            raise OptionError(f"by has to be one of {', '.join(GROUPS)}")
+        if not self.tiles.facts["devices"]:
+            return dict(self._once(("seconds", range_, by), lambda: self.seconds(range_, by)))
+        keys = GROUPS[by] if not device or by == "device" else ("device", *GROUPS[by])
+
+        if range_ is None and by == "frame" and not device:
             return dict(self._once("table", self.tiles.table))
 
         def unused(note: str) -> dict[str, Any]:
-            return {"devices": self.tiles.books(*range_), "rows": [], "problems": [], "note": note}
+            books = self.tiles.books(*(range_ or (0, self.tiles.length)))
+            return {"devices": books, "rows": [], "problems": [], "note": note}
 
-        return self._of(_BY_FRAME, range_, unused, lambda found: answers.table(found, self._labels))
+        def shape(attribution: Attribution) -> dict[str, Any]:
+            return answers.table(attribution, self._labels, self.looks(), by, device)
+
+        return self._of(keys, range_, unused, shape, device)
+
+    def burned(self, a: int, b: int) -> dict[str, Any]:
+        """What each device spent from a to b: from its curve, at once."""
+        joules = [book["measured_j"] for book in self.tiles.books(a, b)]
+        return {"measured_j": joules, **self.totals(a, b, joules)}
+
+    def totals(self, a: int, b: int, joules: Sequence[float]) -> dict[str, Any]:
+        """Joules, watts and grams of a stretch of time, over the devices that count."""
+        known = self.tiles.facts
+        added = [each for each, book in zip(joules, known["devices"], strict=True) if book["added"]]
+        if not added:
+            return {"energy_j": None, "power_w": None, "co2e_g": None}
+        total, per_j = math.fsum(added), known["g_per_j"]
+        seconds = (b - a) / known["clock"]["ticks_per_s"]
+        return {"energy_j": total, "power_w": total / seconds, "co2e_g": None if per_j is None else total * per_j}
 
     def flame(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
         """Call paths per device; where kernels hold the joules, also the host's paths, in a view of their own."""
 
-        def shape(found: Attribution) -> dict[str, Any]:
-            shown = [found]
+        def shape(attribution: Attribution) -> dict[str, Any]:
+            shown = [attribution]
             if self.hosts_too():
                 with contextlib.suppress(NoDataError):
                     shown.append(self.attribution(("device", "path"), range_, of="host"))
-            return answers.flame(shown, self._labels)
+            return answers.flame(shown, self._labels, self.looks())
 
         return self._of(("device", "path"), range_, lambda note: {"groups": [], "note": note}, shape)
 
@@ -269,7 +380,7 @@ class Session:
         """Whether the host's call stacks say more than the attribution shown: it is of kernels, by default."""
         known = self.tiles.facts
         return (
-            "of" not in self.options
+            not self.question.of
             and any(device["of"] == "kernels" for device in known["devices"])
             and any(lane["kind"] == "cpu" for lane in known["lanes"])
         )
@@ -279,7 +390,7 @@ class Session:
             ("device", "process", "frame"),
             range_,
             lambda note: {"cells": [], "note": note},
-            lambda found: answers.heat(found),
+            lambda attribution: answers.heat(attribution, self.looks()),
         )
 
     def _of(
@@ -288,6 +399,7 @@ class Session:
         range_: tuple[int, int] | None,
         without: Callable[[str], dict[str, Any]],
         shape: Callable[[Attribution], dict[str, Any]],
+        device: str = "",
     ) -> dict[str, Any]:
         """An attribution in the shape a tab wants, or what the tab shows without one."""
 
@@ -297,7 +409,29 @@ class Session:
             except NoDataError as error:
                 return without(str(error))
 
-        return dict(self._once((by, range_), make))
+        return dict(self._once((by, range_, device), make))
+
+    def seconds(self, range_: tuple[int, int] | None, by: str) -> dict[str, Any]:
+        """The table of a recording without a meter: time and calls, from the tiles."""
+        if by not in ("frame", "process"):
+            raise OptionError("without a meter rows are by frame or process")
+        return {"unit": "s", "devices": [], "problems": [], **answers.times(self.tiles, range_, by, self.looks())}
+
+    def signal(self, number: int, a: int, b: int, width: int) -> bytes:
+        """A signal as a track: mean, least and greatest of its readings on so many pixels; a counter as its rate."""
+        signals = self.recording().signals
+        if not 0 <= number < len(signals):
+            raise KeyError(number)
+        data = signal_track(signals[number], a, b, width, self.tiles.facts["clock"]["ticks_per_s"])
+        header = {"from": a, "to": b, "bins": len(data)}
+        return tiles.pack(header, [{"device": f"s{number}", "mode": "power", "data": data}])
+
+    def perfetto(self, range_: tuple[int, int] | None) -> bytes:
+        """A Perfetto trace of a range of time."""
+        with tempfile.TemporaryDirectory(prefix="wattribute-") as folder:
+            target = Path(folder) / "range.perfetto-trace"
+            outputs.get("perfetto").write(self.attribution(("device", "frame"), range_), str(target))
+            return target.read_bytes()
 
     def compare(self) -> dict[str, Any]:
         if self.other is None:
@@ -308,7 +442,7 @@ class Session:
         )
 
     def side(self) -> dict[str, Any]:
-        """What the Compare tab shows of one recording."""
+        """One recording's side of the Compare tab."""
         known = self.tiles.facts
         return {
             "title": known["title"],
@@ -317,6 +451,30 @@ class Session:
             "devices": known["devices"],
             "power": self.tiles.whole_power(256),
         }
+
+
+def _has_grown(old: tiles.Tiles, new: tiles.Tiles) -> bool:
+    """Whether a recording is the earlier one with more in it, and not another one in its place."""
+    same = all(old.facts[name] == new.facts[name] for name in ("title", "clock"))
+    frames = [frame["name"] for frame in old.facts["frames"]]
+    return (
+        same
+        and new.length >= old.length
+        and [frame["name"] for frame in new.facts["frames"][: len(frames)]] == frames
+        and new.lanes.keys() >= old.lanes.keys()
+        and all(_continues(lane, new.lanes[location], old.length) for location, lane in old.lanes.items())
+        and [book["key"] for book in new.facts["devices"]] == [book["key"] for book in old.facts["devices"]]
+    )
+
+
+def _continues(old: Lane, new: Lane, length: int) -> bool:
+    """Whether a lane begins with the spans of the earlier one, but for those that were open when it ended."""
+    if new.spans < old.spans:
+        return False
+    before, after = (lane.piece(0, min(64, old.spans))[0] for lane in (old, new))
+    ended = before.end < length
+    same = [getattr(before, name) == getattr(after, name) for name in ("start", "frame")]
+    return all(column.all() for column in same) and bool((before.end == after.end)[ended].all())
 
 
 def _ends(recording: Recording) -> list[str]:
@@ -329,6 +487,10 @@ def _int(query: Mapping[str, str], name: str) -> int:
         return int(float(query[name]))
     except (KeyError, ValueError, OverflowError):
         raise OptionError(f"{name} has to be a number") from None
+
+
+def _words(query: Mapping[str, str], name: str) -> list[str]:
+    return [part for part in query.get(name, "").split(",") if part]
 
 
 def _ints(query: Mapping[str, str], name: str) -> list[int]:

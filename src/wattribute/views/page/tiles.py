@@ -8,91 +8,102 @@ decided by attribution, before (``energy``).
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...errors import FormatError, OutputError, WattributeError
-from ...model import Curve, Recording
-from . import energy
-from .energy import Metered, addable
-from .lanes import Files, Grid, Lane, Writer, exact
+from ..._core import tiles
+from ...errors import FormatError, OutputError
+from ...files import replacing_folder
+from ...model import Curve, Intervals, Recording, Spans
+from . import energy, watts
+from .cache_folder import VERSION, Permissions
+from .energy import PageEnergy
+from .lanes import Grid, Lane, LaneFiles, LaneWriter, exact
 
-VERSION = 5  # of the folder's layout: another one is made anew
 EXACT_SPANS = 5000  # per view: up to so many spans are drawn one by one
-MOST_BINS = 1024  # per lane and view: 64 lanes stay below 2 MB
+MOST_BINS = 1024  # per lane and view
+KEPT_LIMITS = 256  # lanes
+ALL_BINS = 50_000  # per view: its answer stays below 2 MB
 _MANIFEST, _TABLE = "tiles.json", "table.json"  # apart, because it is large and not needed for the first picture
 
 
 def build(
     recording: Recording,
-    metered: Metered,
+    metered: PageEnergy,
     facts: Mapping[str, Any],
     table: Mapping[str, Any],
     folder: Path,
     fingerprint: str,
+    permissions: Permissions,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name."""
-    fresh = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        length = _length(recording, metered)
-        entries, longest = _write_lanes(recording, metered, fresh, length, progress)
-        if longest > length:  # the clock's length was wrong, as in traces that were cut
-            length = longest
-            entries, _ = _write_lanes(recording, metered, fresh, length, progress)
-        rest = energy.save(metered, fresh / "curves.npz")
-        manifest = {
-            "version": VERSION,
-            "fingerprint": fingerprint,
-            "length_ticks": length,
-            "lanes": entries,
-            "facts": dict(facts),
-            **rest,
-        }
-        (fresh / _TABLE).write_text(json.dumps(table), encoding="utf-8")
-        (fresh / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
-    except WattributeError:  # of reading: some are OSErrors too
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"cannot write tiles to {folder}: {error.strerror}; XDG_CACHE_HOME may name another disk"
-        ) from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        with replacing_folder(folder, overwrite=True) as fresh:
+            length = _length(recording, metered)
+            entries, longest = _write_lanes(recording, metered, fresh, length, progress)
+            if longest > length:  # the clock's length was wrong, as in traces that were cut
+                length = longest
+                entries, _ = _write_lanes(recording, metered, fresh, length, progress)
+            rest = energy.save(metered, fresh / "curves.npz")
+            manifest = {
+                "version": VERSION,
+                "fingerprint": fingerprint,
+                "length_ticks": length,
+                "lanes": entries,
+                "facts": dict(facts),
+                **rest,
+            }
+            (fresh / _TABLE).write_text(json.dumps(table), encoding="utf-8")
+            (fresh / _MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+            permissions.apply(fresh)  # the files, before others can see them
+        permissions.apply(folder)
+    except OutputError as error:
+        raise OutputError(f"{error}; XDG_CACHE_HOME may name another disk") from error
 
 
-def _length(recording: Recording, metered: Metered) -> int:
+def _length(recording: Recording, metered: PageEnergy) -> int:
     ends = [recording.clock.length_ticks, *(int(curve.times[-1]) for curve in metered.burned if len(curve.times))]
     return max(1, *ends)
 
 
 def _write_lanes(
-    recording: Recording, metered: Metered, folder: Path, length: int, progress: Callable[[int, int], None] | None
+    recording: Recording, metered: PageEnergy, folder: Path, length: int, progress: Callable[[int, int], None] | None
 ) -> tuple[list[dict[str, Any]], int]:
     frames = len(recording.frames)
-    writer = Writer(folder, Grid.over(length), frames)
+    writer = LaneWriter(folder, Grid.over(length), frames)
     entries, longest = [], 0
     locations = recording.spans.locations()
     try:
         for done, location in enumerate(locations):
             spans = recording.spans.spans(location)
             if len(spans):
-                entries.append(writer.add(location, spans, *metered.of(location, frames)))
+                entries.append(writer.add(location, spans, *metered.of(location, frames), metered.limited(location)))
                 longest = max(longest, int(spans.end.max()))
+                _gather(metered, location, spans)
             if progress:
                 progress(done + 1, len(locations))
     finally:
         writer.close()
     return entries, longest
+
+
+def _gather(metered: PageEnergy, location: int, spans: Spans) -> None:
+    """Add when a lane was busy to its devices, whose idle time no lane shows alone."""
+    if metered.alone(location):
+        return
+    for use in metered.uses.get(location, ()):
+        start, end = watts.busy_times(spans, use.keep)
+        if use.device in metered.busy:
+            known = metered.busy[use.device]
+            start, end = np.concatenate([known.start, start]), np.concatenate([known.end, end])
+            order = np.argsort(start, kind="stable")
+            start, end = watts.merged(start[order], end[order])
+        metered.busy[use.device] = Intervals(start, end)
 
 
 def fingerprint_of(folder: Path) -> str | None:
@@ -114,15 +125,19 @@ class Tiles:
             self._table = folder / _TABLE
             self.length = int(manifest["length_ticks"])
             self.metered = energy.load(manifest, folder / "curves.npz")
-            self._files = Files(folder)
+            self._files = LaneFiles(folder)
         except (OSError, ValueError, KeyError) as error:
             raise FormatError(folder, f"these tiles are damaged; delete the folder ({error})") from error
+        self._idles: dict[int, Curve] = {}
+        self._limits: dict[int, list[watts.Limited]] = {}
+        self._members: dict[str, list[int]] = {}
+        self._lane_kinds = {lane["location"]: lane["kind"] for lane in self.facts["lanes"]}
         self.entries: list[dict[str, Any]] = manifest["lanes"]
-        found = {entry["location"]: entry for entry in self.entries}
+        entries = {entry["location"]: entry for entry in self.entries}
         self.facts["lanes"] = [
-            {**lane, "spans": found[lane["location"]]["spans"], "deepest": found[lane["location"]]["deepest"]}
+            {**lane, "spans": entries[lane["location"]]["spans"], "deepest": entries[lane["location"]]["deepest"]}
             for lane in self.facts["lanes"]
-            if lane["location"] in found  # a location that holds no spans gets no lane
+            if lane["location"] in entries  # a location that holds no spans gets no lane
         ]
         frames = len(self.facts["frames"])
         self.lanes = {
@@ -132,14 +147,22 @@ class Tiles:
 
     def table(self) -> dict[str, Any]:
         """The books and frames of the whole recording, as they were when the tiles were made."""
-        found: dict[str, Any] = json.loads(self._table.read_text(encoding="utf-8"))
-        return found
+        content: dict[str, Any] = json.loads(self._table.read_text(encoding="utf-8"))
+        return content
 
     def close(self) -> None:
         self._files.close()
 
-    def view(self, locations: Sequence[int], a: int, b: int, width: int) -> bytes:
-        """What these lanes look like from a to b, on so many pixels.
+    def view(
+        self,
+        locations: Sequence[int],
+        a: int,
+        b: int,
+        width: int,
+        idle: Sequence[int] = (),
+        groups: Sequence[str] = (),
+    ) -> bytes:
+        """What these lanes look like from a to b, on so many pixels, what these devices left idle, and folded groups.
 
         The lanes with the fewest spans come as exact spans, as long as the view has no more than EXACT_SPANS; the
         others as bins.
@@ -152,15 +175,142 @@ class Tiles:
             if left < 0:
                 break
             few.add(location)
-        most = max(1, min(MOST_BINS, width))
-        return pack({"from": a, "to": b}, [_part(lane, a, b, most, lane.location in few) for lane in lanes])
+        most = max(1, min(MOST_BINS, width, ALL_BINS // max(1, len(lanes))))
+        parts: list[dict[str, Any]] = []
+        for lane in lanes:
+            parts += self._spans(lane, a, b, most) if lane.location in few else self._bins(lane, a, b, most)
+        for device in idle:
+            parts.append({"device": device, "mode": "idle", "data": watts.steps(self._idle(device), a, b, most)})
+        for group in groups:
+            parts += self.group(group, a, b, max(1, min(MOST_BINS // 2, width)))
+        return pack({"from": a, "to": b}, parts)
+
+    def group(self, name: str, a: int, b: int, most: int) -> list[dict[str, Any]]:
+        """The lanes of a host or process as one: the sums of their bins, the frame that fills most, what was idle."""
+        locations = self._groups()[name]
+        edges = np.linspace(a, b, most + 1)
+        width = (b - a) / most
+        out, over = np.zeros(most, tiles.BIN), np.zeros(most, watts.OVER)
+        spent: dict[int, Any] = {}
+        for location in locations:
+            lane = self.lanes[location]
+            at, wide, bins = lane.bins(a, b, most)
+            borders = at + wide * np.arange(len(bins) + 1)
+            busy = bins["busy"] * np.float64(wide)
+            used, filled = (_resampled(edges, borders, amounts) for amounts in (bins["energy"], busy))
+            out["energy"] += used
+            out["busy"] += filled
+            middle = np.clip(((borders[:-1] + wide / 2 - a) / width).astype(np.int64), 0, most - 1)
+            out["calls"] += np.bincount(middle, bins["calls"], most).astype(np.uint32)
+            for frame in np.unique(bins["frame"][bins["frame"] >= 0]):
+                mine = bins["frame"] == frame
+                filled = np.bincount(middle[mine], busy[mine], most)
+                spent[int(frame)] = spent[int(frame)] + filled if int(frame) in spent else filled
+            if lane.energies is not None and self.metered.alone(location):
+                over["idle"] += _rising(np.diff(np.interp(edges, *lane.energies)) - used)
+        for device in self._apart_in(name):
+            curve = self._idle(device)
+            over["idle"] += np.diff(np.interp(edges, curve.times, curve.values))
+        out["frame"] = -1
+        if spent:
+            table = np.stack(list(spent.values()))
+            out["frame"] = np.where(table.max(axis=0) > 0, np.array(list(spent))[table.argmax(axis=0)], -1)
+        out["busy"] /= width * max(1, len(locations))
+        over["low"] = over["high"] = out["energy"]
+        gpu = all(self._lane_kinds[location] == "gpu" for location in locations)
+        head = {"lane": name, "at": a, "width": width, "gpu": gpu, "lanes": len(locations)}
+        metered = any(self.lanes[location].energies is not None for location in locations)
+        parts = [{**head, "mode": "bins", "data": out}]
+        return [*parts, {"lane": name, "mode": "over", "data": over}] if metered else parts
+
+    def _groups(self) -> dict[str, list[int]]:
+        """The lanes of each host ("h0") and each process ("p12")."""
+        if not self._members:
+            hosts = {host: i for i, host in enumerate(self.facts["hosts"])}
+            for lane in self.facts["lanes"]:
+                for name in (f"h{hosts[lane['host']]}", f"p{lane['process']}"):
+                    self._members.setdefault(name, []).append(lane["location"])
+        return self._members
+
+    def _apart_in(self, name: str) -> list[int]:
+        """The devices whose idle time has a row of its own, and all of whose users are in a group."""
+        count: dict[int, int] = {}
+        for location in self._groups()[name]:
+            for use in self.metered.uses.get(location, ()):
+                count[use.device] = count.get(use.device, 0) + 1
+        apart, users = set(self.facts["apart"]), self.metered.users()
+        return [device for device, inside in count.items() if device in apart and users[device] == inside]
+
+    def everything(self) -> bytes:
+        """All lanes span by span, with their pieces: for the self-contained file of a small recording."""
+        most = 1 << 20
+        parts = [part for lane in self.lanes.values() for part in self._spans(lane, 0, self.length + 1, most)]
+        for device in self.metered.apart():
+            data = watts.steps(self._idle(device), 0, self.length, most)
+            parts.append({"device": device, "mode": "idle", "data": data})
+        return pack({"from": 0, "to": self.length}, parts)
+
+    def whole(self) -> bytes:
+        """All lanes as bins, from start to end: for the self-contained file of a large recording."""
+        return self.view(list(self.lanes), 0, self.length, MOST_BINS, self.metered.apart())
+
+    def _spans(self, lane: Lane, a: int, b: int, most: int) -> list[dict[str, Any]]:
+        """A lane span by span, and as pieces with their energy."""
+        drawn, (spans, rows) = exact(lane, a, b), lane.piece(*lane.between(a, b))
+        parts = [{"lane": lane.location, "mode": "spans", "data": drawn}]
+        if lane.energies is None:
+            return parts
+        pieces = watts.pieces(spans, rows, lane.keep, lane.energies, a, b, most)
+        parts.append({"lane": lane.location, "mode": "pieces", "data": pieces})
+        if self.metered.alone(lane.location):
+            left = watts.between(pieces, lane.energies, a, b, most)
+            parts.append({"lane": lane.location, "mode": "idle", "data": left})
+        limited = self._limited(lane)
+        band = watts.band(limited, a, b, most) if limited else watts.model_band(pieces, self._model(lane))
+        return [*parts, {"lane": lane.location, "mode": "band", "data": band}]
+
+    def _bins(self, lane: Lane, a: int, b: int, most: int) -> list[dict[str, Any]]:
+        """A lane as bins, and what each of them left idle and can be."""
+        at, wide, bins = lane.bins(a, b, most)
+        parts = [{"lane": lane.location, "mode": "bins", "at": at, "width": wide, "data": bins}]
+        if lane.energies is not None:
+            alone = self.metered.alone(lane.location)
+            over = watts.over_bins(at, wide, bins, lane.energies, alone, self._limited(lane), self._model(lane))
+            parts.append({"lane": lane.location, "mode": "over", "data": over})
+        return parts
+
+    def _limited(self, lane: Lane) -> list[watts.Limited]:
+        """A lane's devices with bounds; kept for the lanes on screen, because every zoom step asks for them."""
+        if lane.location not in self._limits:
+            if len(self._limits) >= KEPT_LIMITS:
+                self._limits.clear()
+            uses = zip(self.metered.limited(lane.location), lane.limits(), strict=True)
+            self._limits[lane.location] = [
+                watts.Limited.of(use.curve.edges, pairs, energy.gains(self.metered.books[use.device]))
+                for use, pairs in uses
+                if use.curve.edges is not None
+            ]
+        return self._limits.get(lane.location, [])
+
+    def _model(self, lane: Lane) -> watts.Gains:
+        """The error of the models that a lane's energy comes from; none where it was measured."""
+        books = [self.metered.books[device] for device in self.metered.counted(lane.location)]
+        errors = [energy.gains(book) for book in books if book["estimated"]]
+        return min((low for low, _ in errors), default=1.0), max((high for _, high in errors), default=1.0)
+
+    def _idle(self, device: int) -> Curve:
+        if device not in self._idles:
+            if device not in self.facts["apart"]:
+                raise KeyError(device)
+            self._idles[device] = self.metered.idle(device)
+        return self._idles[device]
 
     def power(self, devices: Sequence[int], a: int, b: int, width: int) -> bytes:
         """Mean, least and greatest power of devices on so many pixels; NaN where nothing was read."""
         bins = max(1, min(MOST_BINS, width, b - a))
         edges = np.linspace(a, b, bins + 1).round().astype(np.int64)
         per_s = self.facts["clock"]["ticks_per_s"]
-        curves = self.metered.burned
+        curves = self.metered.drawn
         parts = [{"device": i, "mode": "power", "data": power(curves[i], edges, per_s)} for i in devices]
         return pack({"from": a, "to": b, "bins": bins}, parts)
 
@@ -168,9 +318,8 @@ class Tiles:
         """Mean power over the whole recording, of the devices that may be added."""
         edges = np.linspace(0, self.length, bins + 1).round().astype(np.int64)
         per_s = self.facts["clock"]["ticks_per_s"]
-        added = addable(self.facts["devices"])
-        curves = zip(self.metered.burned, self.facts["devices"], strict=True)
-        parts = [power(curve, edges, per_s)[:, 0] for curve, book in curves if book in added]
+        curves = zip(self.metered.drawn, self.facts["devices"], strict=True)
+        parts = [power(curve, edges, per_s)[:, 0] for curve, book in curves if book["added"]]
         return [float(value) for value in np.nansum(parts, axis=0)] if parts else [None] * bins
 
     def find(self, frames: Sequence[int], after: int) -> dict[str, Any]:
@@ -203,7 +352,7 @@ class Tiles:
         return {"top": frames, "self_j": float(joules.sum()) if metered else None, **whole}
 
     def books(self, a: int, b: int) -> list[dict[str, Any]]:
-        """What each device burned from a to b, for a recording in which nobody used any."""
+        """What each device burned from a to b, for a recording in which no device was used."""
         burned = [float(_used(curve, a, b)) for curve in self.metered.burned]
         return [
             {**device, "measured_j": joules, "attributed_j": 0.0, "idle_j": joules}
@@ -224,16 +373,19 @@ class Tiles:
                 continue
             total = _used(use.curve, start, end)
             self_j = total - float(np.sum(_used(use.curve, began, ended)))
+            book = self.metered.books[use.device]
+            down, up = energy.gains(book)
             limits = energy.bounds(use, start, end)
-            measured = self.metered.books[use.device]["measured_j"]
+            if limits is None and book["estimated"] and up > 1:
+                limits = total, total
             devices.append(
                 {
                     "device": use.device,
                     "total_j": total,
                     "self_j": self_j,
-                    "low_j": None if limits is None else limits[0],
-                    "high_j": None if limits is None else min(limits[1], measured),
-                    "share": total / measured if measured else None,
+                    "low_j": None if limits is None else down * limits[0],
+                    "high_j": None if limits is None else up * min(limits[1], book["measured_j"]),
+                    "share": total / book["measured_j"] if book["measured_j"] else None,
                 }
             )
         counted = self.metered.counted(location)
@@ -241,11 +393,15 @@ class Tiles:
         return {**where, "devices": devices, "counted": counted}
 
 
-def _part(lane: Lane, a: int, b: int, most: int, as_spans: bool) -> dict[str, Any]:
-    if as_spans:
-        return {"lane": lane.location, "mode": "spans", "data": exact(lane, a, b)}
-    at, wide, bins = lane.bins(a, b, most)
-    return {"lane": lane.location, "mode": "bins", "at": at, "width": wide, "data": bins}
+def _resampled(edges: Any, borders: Any, amounts: Any) -> Any:
+    """Amounts between borders as amounts between edges: each spread evenly, sums kept."""
+    return np.diff(np.interp(edges, borders, np.concatenate([[0.0], np.cumsum(amounts)])))
+
+
+def _rising(amounts: Any) -> Any:
+    """Amounts without those below 0, which spreading leaves at the ends of idle time; their sum is kept."""
+    running = np.cumsum(amounts)
+    return np.diff(np.minimum(np.maximum.accumulate(np.maximum(running, 0.0)), max(0.0, running[-1])), prepend=0.0)
 
 
 def _used(curve: Curve, start: Any, end: Any) -> Any:

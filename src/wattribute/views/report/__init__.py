@@ -13,7 +13,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ..save import check_place, format_of, write
+from ...files import check_writable, write_file
+from ..save import format_of
 
 FORMATS = ("html", "md", "pdf")
 
@@ -24,19 +25,19 @@ def write_report(source: Any, output: str | os.PathLike[str], *, zone: str | Non
     Markdown keeps its pictures in a folder beside it. ``selection`` are the options of ``attribute``.
     """
     ending = format_of(output, FORMATS)
-    check_place(output)
+    check_writable(output)
     from .story import story
 
-    told = story(source, zone=zone, **selection)
+    content = story(source, zone=zone, **selection)
     if ending == "pdf":
         from .pdf import pdf
 
-        return write(output, pdf(told))
+        return write_file(output, pdf(content))
     if ending == "md":
         from .markdown import markdown
 
         target = Path(output)
-        return write(target, markdown(told, target.parent, f"{target.stem}_files"))
+        return write_file(target, markdown(content, target.parent, f"{target.stem}_files"))
     from .html import html
 
-    return write(output, html(told))
+    return write_file(output, html(content))

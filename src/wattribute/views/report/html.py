@@ -7,7 +7,7 @@ from html import escape
 
 from ..save import svg
 from ..theme import DARK, FONT, LIGHT, Theme
-from .story import Picture, Section, Story, Table
+from .story import Picture, Section, Story, StoryTable
 
 
 def _colours(theme: Theme) -> str:
@@ -77,7 +77,7 @@ def _picture(picture: Picture) -> str:
     )
 
 
-def _table(table: Table) -> str:
+def _table(table: StoryTable) -> str:
     def cells(tag: str, row: list[str]) -> str:
         classes = (' class="right"' if i in table.right else "" for i in range(len(row)))
         return "".join(f"<{tag}{right}>{escape(cell)}</{tag}>" for right, cell in zip(classes, row, strict=True))

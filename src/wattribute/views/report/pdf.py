@@ -15,7 +15,7 @@ from ..charts.canvas import fitting, pixels, wrap
 from ..save import convert
 from ..save import pdf as pdf_of
 from ..theme import FONT, LIGHT
-from .story import Picture, Section, Story, Table
+from .story import Picture, Section, Story, StoryTable
 
 _WIDE, _HIGH, _EDGE = 595.0, 842.0, 42.0
 _ROOM = _WIDE - 2 * _EDGE
@@ -23,7 +23,7 @@ _SMALL, _BELOW = 8, 6
 
 
 @dataclass(frozen=True)
-class Block:
+class PdfBlock:
     """A piece of the page: its height, and SVG whose top is at 0. ``stays``: with the block after it."""
 
     height: float
@@ -55,9 +55,9 @@ def pdf(story: Story) -> bytes:
     return out.getvalue()
 
 
-def _pages(blocks: list[Block]) -> Iterator[tuple[str, list[tuple[Block, float]]]]:
+def _pages(blocks: list[PdfBlock]) -> Iterator[tuple[str, list[tuple[PdfBlock, float]]]]:
     """Pages as SVG, and the charts to lay on each with their tops; a heading never stands alone at a page's foot."""
-    at, parts, charts = _EDGE, list[str](), list[tuple[Block, float]]()
+    at, parts, charts = _EDGE, list[str](), list[tuple[PdfBlock, float]]()
     for i, block in enumerate(blocks):
         needed = block.height + (blocks[i + 1].height if block.stays and i + 1 < len(blocks) else 0)
         if at + needed > _HIGH - _EDGE and at > _EDGE:
@@ -77,16 +77,16 @@ def _page(parts: list[str]) -> str:
     )
 
 
-def _blocks(story: Story) -> Iterator[Block]:
-    yield Block(28, _text(fitting(story.title, _ROOM * 11 / 20), 0, 20, 20, bold=True))
+def _blocks(story: Story) -> Iterator[PdfBlock]:
+    yield PdfBlock(28, _text(fitting(story.title, _ROOM * 11 / 20), 0, 20, 20, bold=True))
     yield from _paragraph(story.lead, 11)
     yield _numbers(story.numbers)
     for section in story.sections:
-        yield Block(26, _text(section.title, 0, 18, 13, bold=True), stays=True)
+        yield PdfBlock(26, _text(section.title, 0, 18, 13, bold=True), stays=True)
         yield from _section(section)
 
 
-def _section(section: Section) -> Iterator[Block]:
+def _section(section: Section) -> Iterator[PdfBlock]:
     if section.picture:
         yield _picture(section.picture)
     if section.table:
@@ -107,15 +107,15 @@ def _text(
     )
 
 
-def _paragraph(text: str, size: int) -> Iterator[Block]:
+def _paragraph(text: str, size: int) -> Iterator[PdfBlock]:
     """Lines one by one, so that a long paragraph may cross pages; words wider than the page are cut."""
     lines = [fitting(line, _ROOM * 11 / size) for line in wrap(text, _ROOM, size)]
     for i, line in enumerate(lines):
         last = i == len(lines) - 1
-        yield Block(size * 1.35 + (size * 0.6 if last else 0), _text(line, 0, size, size))
+        yield PdfBlock(size * 1.35 + (size * 0.6 if last else 0), _text(line, 0, size, size))
 
 
-def _numbers(numbers: list[tuple[str, str]]) -> Block:
+def _numbers(numbers: list[tuple[str, str]]) -> PdfBlock:
     per_row = 3
     width = _ROOM / per_row
     parts = []
@@ -123,25 +123,25 @@ def _numbers(numbers: list[tuple[str, str]]) -> Block:
         x, y = i % per_row * width, i // per_row * 36
         parts.append(_text(what, x, y + 10, _SMALL, faint=True))
         parts.append(_text(much, x, y + 25, 13, bold=True))
-    return Block(36 * -(-len(numbers) // per_row) + 4, "".join(parts))
+    return PdfBlock(36 * -(-len(numbers) // per_row) + 4, "".join(parts))
 
 
-def _picture(picture: Picture) -> Block:
+def _picture(picture: Picture) -> PdfBlock:
     """The chart scaled to the page."""
     import pypdf
 
     drawn = pdf_of(picture.light)
     box = pypdf.PdfReader(io.BytesIO(drawn)).pages[0].mediabox
     scale = min(_ROOM / float(box.width), (_HIGH - 2 * _EDGE - 30) / float(box.height), 0.8)
-    return Block(float(box.height) * scale + _BELOW, drawn=drawn, scale=scale)
+    return PdfBlock(float(box.height) * scale + _BELOW, drawn=drawn, scale=scale)
 
 
-def _table(table: Table) -> Iterator[Block]:
+def _table(table: StoryTable) -> Iterator[PdfBlock]:
     """Rows one by one; the widest text columns give way until the table fits."""
     widths = _widths(table)
     line = 14
 
-    def row(cells: list[str], faint: bool) -> Block:
+    def row(cells: list[str], faint: bool) -> PdfBlock:
         parts, x = [], 0.0
         for i, (cell, width) in enumerate(zip(cells, widths, strict=True)):
             shown = fitting(cell, (width - 8) * 11 / _SMALL, 1)
@@ -149,15 +149,15 @@ def _table(table: Table) -> Iterator[Block]:
             parts.append(_text(shown, x + width - 8 if right else x, 10, _SMALL, end=right, faint=faint))
             x += width
         rule = f'<line x1="0" x2="{_ROOM}" y1="{line - 1}" y2="{line - 1}" stroke="{LIGHT.grid}" stroke-width="0.6"/>'
-        return Block(line, "".join(parts) + rule, stays=faint)
+        return PdfBlock(line, "".join(parts) + rule, stays=faint)
 
     yield row(table.columns, True)
     for cells in table.rows:
         yield row(cells, False)
-    yield Block(6)
+    yield PdfBlock(6)
 
 
-def _widths(table: Table) -> list[float]:
+def _widths(table: StoryTable) -> list[float]:
     widths = [
         max(pixels(cell, _SMALL) for cell in column) + 14 for column in zip(table.columns, *table.rows, strict=True)
     ]

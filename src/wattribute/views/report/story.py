@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...errors import NoDataError
 from ...model import Attribution, Recording
-from .. import names, plot
-from ..charts import ask
+from .. import charts, names
+from ..charts.captions import by_frame, device_label, run_name
+from ..charts.curves import shown_ticks
+from ..charts.tables import has_stacks, one_view, regrouped
+from ..charts.totals import known, summed, total
 from ..kinds import KINDS, kind
-from ..numbers import bounded, count, percent, seconds, si
+from ..numbers import amount, bounded, count, percent, row_range, seconds, si, together
+from ..per_unit import row_per_unit, whole_per_unit
+from ..plot import read_source
 
 if TYPE_CHECKING:
     from ...carbon import Emissions
@@ -32,7 +37,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Table:
+class StoryTable:
     """Cells are plain text; ``right`` are the columns of numbers."""
 
     columns: list[str]
@@ -42,12 +47,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading with sentences, a picture, a table: whatever there is."""
+    """A heading with any of: sentences, a picture, a table."""
 
     title: str
     sentences: list[str] = field(default_factory=list)
     picture: Picture | None = None
-    table: Table | None = None
+    table: StoryTable | None = None
 
 
 @dataclass(frozen=True)
@@ -64,129 +69,148 @@ def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
     """The story of a recording, or of what a path holds."""
     from ...engines import attribute
 
-    recording = plot.read_source(source, selection)
-    found = ask.check(attribute(recording, by=("device", "frame"), **selection))
-    emissions = _emissions(found, zone)
-    quiet = replace(found, problems=())  # told once, at the end, and not under every picture
+    recording = read_source(source, selection)
+    view = one_view(attribute(recording, by=("device", "frame"), **selection))
+    emissions = _emissions(view, zone)
+    quiet = replace(view, problems=())  # listed once, at the end, and not under every picture
     sections = [
-        Section("Where the energy went", picture=_picture("books", quiet, plot.books)),
-        Section("When", picture=_picture("power", quiet, plot.power)),
-        _who(found),
+        Section(f"Where the {'time' if view.unit == 's' else 'energy'} went", picture=_picture("books", quiet)),
+        Section("When", picture=_picture("timeline" if view.unit == "s" else "power", quiet)),
+        _who(view),
         *_processes(quiet),
         *_paths(quiet),
-        _sensors(found),
-        _how(found, emissions),
-        *_noticed(found),
+        *([_sensors(view)] if view.unit == "J" else []),
+        _how(view, emissions),
+        *_noticed(view),
     ]
-    return Story(ask.run_name(recording), _lead(found), _numbers(found, emissions), sections)
+    return Story(run_name(recording), _lead(view), _numbers(view, emissions), sections)
 
 
-def _picture(name: str, found: Attribution, draw: Callable[..., Any]) -> Picture:
+def _picture(name: str, attribution: Attribution) -> Picture:
+    draw = charts.get(name)
+
     def spec(chart: Any) -> str:
         return str(chart.to_json(indent=None))
 
-    light = draw(found, theme="light")
-    return Picture(name, " ".join(light.title.text), spec(light), lambda: spec(draw(found, theme="dark")))
+    light = draw(attribution, theme="light")
+    return Picture(name, " ".join(light.title.text), spec(light), lambda: spec(draw(attribution, theme="dark")))
 
 
-def _emissions(found: Attribution, zone: str | None) -> Emissions | None:
+def _emissions(attribution: Attribution, zone: str | None) -> Emissions | None:
     from ...carbon import emissions
 
     try:
-        return emissions(found, zone=zone)
+        return emissions(attribution, zone=zone)
     except NoDataError:
         return None
 
 
-def _seconds(found: Attribution) -> float:
-    first, last = ask.window(found)
-    return float(found.recording.clock.seconds(last - first))
+def _seconds(attribution: Attribution) -> float:
+    first, last = shown_ticks(attribution)
+    return float(attribution.recording.clock.seconds(last - first))
 
 
-def _lead(found: Attribution) -> str:
+def _lead(attribution: Attribution) -> str:
     """Two or three sentences: how much, who, how much of it for nothing."""
-    measured, idle = ask.total(found, "measured"), ask.total(found, "idle")
-    devices = len(ask.summed(found))
-    said = f"{devices} device{'s' if devices != 1 else ''} used {si(measured, 'J')} in {seconds(_seconds(found))}."
-    energies = ask.by_frame(found)
+    measured, idle = total(attribution, "measured"), total(attribution, "idle")
+    devices, duration = len(summed(attribution)), seconds(_seconds(attribution))
+    if attribution.unit == "s":
+        users = sum(device["users"] for device in summed(attribution))
+        text = f"{users} threads and streams, {duration}; no energy was metered, so this is about time."
+    else:
+        text = f"{devices} device{'s' if devices != 1 else ''} used {si(measured, 'J')} in {duration}."
+    energies = by_frame(attribution)
     if energies and max(energies.values()) > 0:
         most = max(energies, key=lambda name: energies[name])
         label = names.shorten(names.plain(most), 60)
-        said += f" {label} used most of it: {si(energies[most], 'J')}, {percent(energies[most], measured)}."
-    return f"{said} {percent(idle, measured)} was measured while nobody used the device."
+        energy = amount(energies[most], attribution.unit)
+        text += f" {label} used most of it: {energy}, {percent(energies[most], measured)}."
+    if attribution.unit == "s":
+        return f"{text} {percent(idle, measured)} of their time was outside of any span."
+    return f"{text} {percent(idle, measured)} was measured while nobody used the device."
 
 
-def _numbers(found: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:
-    measured, idle, long = ask.total(found, "measured"), ask.total(found, "idle"), _seconds(found)
+def _numbers(attribution: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:
+    measured, idle, long = total(attribution, "measured"), total(attribution, "idle"), _seconds(attribution)
     numbers = [
-        (ask.known(found), si(measured, "J")),
-        ("in spans", f"{si(measured - idle, 'J')} ({percent(measured - idle, measured)})"),
-        ("idle", f"{si(idle, 'J')} ({percent(idle, measured)})"),
+        (known(attribution), amount(measured, attribution.unit)),
+        ("in spans", f"{amount(measured - idle, attribution.unit)} ({percent(measured - idle, measured)})"),
+        ("idle", f"{amount(idle, attribution.unit)} ({percent(idle, measured)})"),
         ("time", seconds(long)),
-        ("mean power", si(measured / long, "W") if long else "–"),
     ]
+    if words := whole_per_unit(attribution):
+        numbers.append((f"per {names.clean(str(attribution.question.per))}", words))
+    if attribution.unit == "J":
+        numbers.append(("mean power", si(measured / long, "W") if long else "–"))
     if emissions is not None:
-        numbers.append(
-            ("emissions", f"{si(emissions.total_g, 'g')} CO₂e" + (" (world average)" if emissions.assumed else ""))
-        )
+        part = "" if abs(emissions.energy_j - measured) <= 0.001 * measured else f" of {si(emissions.energy_j, 'J')}"
+        place = " (world average)" if emissions.assumed else ""
+        numbers.append(("emissions", f"{si(emissions.total_g, 'g')} CO₂e{part}{place}"))
     return numbers
 
 
-def _who(found: Attribution) -> Section:
+def _who(attribution: Attribution) -> Section:
     """The frames with most energy, with bounds."""
-    rows = ask.ask(found, ("frame", "paradigm", "role")).rows
-    measured = ask.total(found, "measured")
+    rows = regrouped(attribution, ("frame", "paradigm", "role")).rows
+    measured = total(attribution, "measured")
     labels = names.labels(rows.get_column("frame").to_list(), 56)
-    table = []
+    table, devices = [], together(summed(attribution))
     for row in rows.head(_ROWS).to_dicts():
-        what = KINDS[kind(row["paradigm"], row["role"], row["frame"])][0]
-        energy = bounded(row["self_j"], row.get("self_low_j"), row.get("self_high_j"))
+        what = KINDS[kind(row["paradigm"], row["role"], row["frame"], row["of"])][0]
+        energy = bounded(row["self_j"], *row_range(row, devices), attribution.unit)
         table.append([labels[row["frame"]], what, energy, percent(row["self_j"], measured),
                       seconds(row["self_ns"] / 1e9), si(row["power_w"], "W"), count(row["calls"])])  # fmt: skip
     rest = rows.slice(_ROWS)
-    said = []
+    notes = []
     if len(rest):
         rest_j = float(rest.get_column("self_j").sum())
-        said = [f"{len(rest)} more frames used {si(rest_j, 'J')} ({percent(rest_j, measured)})."]
+        notes = [f"{len(rest)} more frames used {amount(rest_j, attribution.unit)} ({percent(rest_j, measured)})."]
     columns = ["frame", "kind of work", "energy (self)", "of measured", "time (self)", "power", "calls"]
-    return Section("Who used it", said, table=Table(columns, table, frozenset(range(2, 7))))
+    if attribution.question.per is not None:
+        columns += [names.clean(attribution.question.per), f"total per {names.clean(attribution.question.per)}"]
+        for line, row in zip(table, rows.head(_ROWS).to_dicts(), strict=True):
+            line += [count(row["count"]) if row["count"] else "–", row_per_unit(row, devices, "j", attribution.unit)]
+    if attribution.unit == "s":  # which the energy's column shows already
+        columns[2] = "time (self)"
+        columns, *table = ([*line[:4], line[6]] for line in (columns, *table))
+    return Section("Who used it", notes, table=StoryTable(columns, table, frozenset(range(2, len(columns)))))
 
 
-def _processes(found: Attribution) -> list[Section]:
-    table = ask.ask(found, ("process", "frame"))
+def _processes(attribution: Attribution) -> list[Section]:
+    table = regrouped(attribution, ("process", "frame"))
     if table.rows.get_column("process").n_unique() < 2:
         return []
-    return [Section("By process", picture=_picture("heatmap", table, plot.heatmap))]
+    return [Section("By process", picture=_picture("heatmap", table))]
 
 
-def _paths(found: Attribution) -> list[Section]:
-    if not ask.has_stacks(found.recording):
+def _paths(attribution: Attribution) -> list[Section]:
+    if not has_stacks(attribution.recording):
         return []
-    return [Section("Call paths", picture=_picture("flame", found, plot.flame))]
+    return [Section("Call paths", picture=_picture("flame", attribution))]
 
 
-def _sensors(found: Attribution) -> Section:
+def _sensors(attribution: Attribution) -> Section:
     """Which sensor spoke for which device, how often, and how finely."""
     rows = []
-    signals = {(signal.host, signal.name): signal for signal in found.recording.signals}
-    for device in found.devices.to_dicts():
+    signals = {(signal.host, signal.name): signal for signal in attribution.recording.signals}
+    for device in attribution.devices.to_dicts():
         signal = signals.get((device["host"], device["signal"]))
         readings = len(signal) if signal is not None else 0
         spacing = "–"
         if signal is not None and readings > 1:
             ticks = int(signal.times.max() - signal.times.min()) / (readings - 1)
-            spacing = si(found.recording.clock.seconds(ticks), "s")
+            spacing = si(attribution.recording.clock.seconds(ticks), "s")
         coverage = "–" if device["coverage"] is None else f"{100 * device['coverage']:.0f} %"
         rows.append([
-            ask.device_label(found, device["host"], device["device"]), names.clean(device["signal"]),
+            device_label(attribution, device["host"], device["device"]), names.clean(device["signal"]),
             "model" if device["estimated"] else signal.kind if signal is not None else "–", count(readings), spacing,
             si(device.get("resolution"), "J"), coverage, si(device["measured_j"], "J"),
         ])  # fmt: skip
     columns = ["device", "sensor", "kind", "readings", "every", "resolves", "covers spans", "measured"]
-    return Section("Sensors", table=Table(columns, rows, frozenset(range(3, 8))))
+    return Section("Sensors", table=StoryTable(columns, rows, frozenset(range(3, 8))))
 
 
-def _how(found: Attribution, emissions: Emissions | None) -> Section:
+def _how(attribution: Attribution, emissions: Emissions | None) -> Section:
     shares = {
         "even": "Users of a device that are active at the same time share its energy evenly.",
         "process": "Processes that are active at the same time share a device evenly, and so do the users of each.",
@@ -198,23 +222,28 @@ def _how(found: Attribution, emissions: Emissions | None) -> Section:
         "window": "All energy between two readings goes to what ran between them, by busy time (biased if short).",
         "solve": "Each frame's power is fitted to how the counter rose (experimental), and ± are 95 % intervals.",
     }
-    of = ", ".join(sorted(set(found.devices.get_column("of").to_list())))
-    said = [f"Energy of {of}. {methods.get(found.method, '')} {shares.get(found.share, '')} Attributed and idle add up "
-            "to what was measured, for every device."]  # fmt: skip
-    if found.method != "solve":
-        said.append("Bounds (±) hold whatever the power between two readings was, given these shares.")
-    reasons = sorted({row["reason"] for row in found.devices.to_dicts() if row.get("reason")})
+    if attribution.unit == "s":
+        sentences = ["Every thread and every stream has its own time: in spans, and idle outside of them."]
+        return Section(
+            "How we know", [*sentences, f"{_ran(attribution.recording)} Made by wattribute {__version__}.".strip()]
+        )
+    of = ", ".join(sorted(set(attribution.devices.get_column("of").to_list())))
+    rules = f"{methods.get(attribution.question.method, '')} {shares.get(attribution.question.share or '', '')}"
+    sentences = [f"Energy of {of}. {rules} Attributed and idle add up to what was measured, for every device."]
+    if attribution.question.method != "solve":
+        sentences.append("Bounds (±) hold whatever the power between two readings was, given these shares.")
+    reasons = sorted({row["reason"] for row in attribution.devices.to_dicts() if row.get("reason")})
     if reasons:
-        said.append(f"Who uses which device: {names.clean('; '.join(reasons[:3]))}.")
+        sentences.append(f"Who uses which device: {names.clean('; '.join(reasons[:3]))}.")
     if emissions is not None:
         place = f"{emissions.name} ({emissions.zone})"
         grams = f"Emissions: {emissions.g_per_kwh:.3g} g/kWh, {place}; {names.clean('; '.join(emissions.sources))}."
         if emissions.assumed:
             low, high = si(emissions.low_g, "g"), si(emissions.high_g, "g")
             grams += f" No zone was given; by country it would be {low} to {high}."
-        said.append(grams)
-    said.append(f"{_ran(found.recording)} Made by wattribute {__version__}.".strip())
-    return Section("How we know", said)
+        sentences.append(grams)
+    sentences.append(f"{_ran(attribution.recording)} Made by wattribute {__version__}.".strip())
+    return Section("How we know", sentences)
 
 
 def _ran(recording: Recording) -> str:
@@ -222,13 +251,13 @@ def _ran(recording: Recording) -> str:
     where = f"{len(hosts)} hosts" if len(hosts) > 3 else ", ".join(hosts)
     command = recording.metadata.get("command")
     words = " ".join(map(str, command)) if isinstance(command, (list, tuple)) else str(command or "")
-    said = f"Ran on {names.clean(where)}." if where else ""
-    return f"{said} Command: {names.shorten(names.clean(words), 200)}." if words else said
+    text = f"Ran on {names.clean(where)}." if where else ""
+    return f"{text} Command: {names.shorten(names.clean(words), 200)}." if words else text
 
 
-def _noticed(found: Attribution) -> list[Section]:
-    told = [names.clean(problem.message) for problem in found.problems]
-    if not told:
+def _noticed(attribution: Attribution) -> list[Section]:
+    messages = [names.clean(problem.message) for problem in attribution.problems]
+    if not messages:
         return []
-    more = [f"… and {len(told) - _PROBLEMS} more."] if len(told) > _PROBLEMS else []
-    return [Section("Noticed", [*told[:_PROBLEMS], *more])]
+    more = [f"… and {len(messages) - _PROBLEMS} more."] if len(messages) > _PROBLEMS else []
+    return [Section("Noticed", [*messages[:_PROBLEMS], *more])]

@@ -2,7 +2,14 @@
 
 import { inks, moment, ticksOf } from "wattribute/format.js";
 
-export const GUTTER = 210;
+export let GUTTER = 210; // the width of the names; less on a narrow screen
+
+export const isNarrow = () => GUTTER < 200;
+
+/** Fit the names to the screen. */
+export function fitGutter() {
+  GUTTER = innerWidth < 700 ? 108 : 210;
+}
 
 export class Axis {
   constructor(view, perSecond) {
@@ -34,6 +41,20 @@ export class Axis {
       context.fillText(moment(seconds, step, to), x + 4, 8);
     }
     context.stroke();
+  }
+
+  /** What the brushed range holds, in words, at the top of a picture. */
+  label(context, text) {
+    const { brush } = this.view;
+    if (!brush || !text) return;
+    const { accent, paper } = inks();
+    const [a, b] = brush.map((t) => Math.max(GUTTER, Math.min(this.width, this.x(t))));
+    const wide = context.measureText(text).width + 12;
+    const x = Math.max(GUTTER, Math.min(this.width - wide, (a + b - wide) / 2));
+    context.fillStyle = accent;
+    context.fillRect(x, 0, wide, 16);
+    context.fillStyle = paper;
+    context.fillText(text, x + 6, 8.5);
   }
 
   /** The brushed range and the marks, over a picture. */

@@ -55,7 +55,7 @@ export class Card {
   span(hit, x, y) {
     const { f64, i32 } = hit.part;
     const i = hit.index;
-    const frame = this.facts.frames[i32[10 * i + 8]];
+    const frame = { ...this.facts.frames[i32[10 * i + 8]], ...hit.look };
     const [start, end, energy, row] = [f64[5 * i], f64[5 * i + 1], f64[5 * i + 2], f64[5 * i + 3]];
     const seconds = (end - start) / this.perSecond;
     const key = `s${hit.part.lane}:${row}`;
@@ -96,7 +96,7 @@ export class Card {
 
   bin(hit, x, y) {
     const { part, index } = hit;
-    const frame = this.facts.frames[part.i32[6 * index + 4]];
+    const frame = { ...this.facts.frames[part.i32[6 * index + 4]], ...hit.look };
     const key = `b${part.lane}:${hit.from}:${hit.to}`;
     const energy = part.f64[3 * index];
     const metered = hit.row.lane.devices.length > 0;
@@ -122,11 +122,22 @@ export class Card {
     this.place(x, y);
   }
 
+  group(hit, x, y) {
+    const seconds = (hit.to - hit.from) / this.perSecond;
+    const frame = this.facts.frames[hit.frame];
+    this.text(hit.row.label, x, y, [["energy here", si(hit.energy, "J"), true], ["power", si(hit.energy / seconds, "W")], ["busy", percent(hit.busy, 1)], ["mostly", frame?.label ?? "–"]], "folded: click its name to open it");
+  }
+
+  idle(hit, x, y) {
+    const seconds = (hit.to - hit.from) / this.perSecond;
+    this.text("idle", x, y, [["energy that no span used", si(hit.energy, "J"), true], ["power", si(hit.energy / seconds, "W")], ["time", si(seconds, "s")]], hit.row.label, "idle");
+  }
+
   power(hit, x, y) {
-    const device = this.facts.devices[hit.device];
+    const device = hit.about;
     this.text(device.label, x, y, [
-      ["mean power", si(hit.mean, "W"), true],
-      ["least … greatest", `${si(hit.least, "W")} … ${si(hit.most, "W")}`],
+      [device.unit === "W" ? "mean power" : "mean", si(hit.mean, device.unit), true],
+      ["least … greatest", `${si(hit.least, device.unit)} … ${si(hit.most, device.unit)}`],
       ["at", si(hit.ticks / this.perSecond, "s", 5)],
     ], `${device.signal}${device.estimated ? " · estimated" : ""}`);
   }

@@ -16,13 +16,16 @@ const curveOf = (packed) => ({ ...packed, ...Object.fromEntries(["times", "value
 
 const usesOf = (packed) => new Map(Object.entries(packed ?? {}).map(([lane, uses]) => [Number(lane), uses.map((use) => ({ ...curveOf(use), keep: new Uint8Array(bytes(use.keep)) }))]));
 
+/** Label, kind and colours of a frame that a view (`of`) counts, as answers.Looks. */
+const lookOf = (frame, of) => ({ short: frame.label, ...frame, ...(of === "host" ? {} : frame.gpu ?? {}) });
+
 export class EmbeddedSource {
   constructor(data) {
     this.data = data;
     this.live = false;
     this.drawn = unpack(bytes(data.view));
-    this.parts = new Map(this.drawn.parts.map((part) => [part.lane, part]));
-    this.burned = (data.burned ?? []).map(curveOf);
+    this.parts = new Map(this.drawn.parts.filter((part) => part.mode === "spans" || part.mode === "bins").map((part) => [part.lane, part]));
+    this.burnedCurves = (data.burned ?? []).map(curveOf);
     this.uses = usesOf(data.uses);
     this.hosted = usesOf(data.hosted?.uses);
   }
@@ -30,13 +33,27 @@ export class EmbeddedSource {
   get exact() { return Boolean(this.data.exact); }
   async facts() { return this.data.facts; }
   async status() { return { revision: this.data.facts.revision }; }
-  async view(lanes) { return { ...this.drawn, parts: lanes.map((lane) => this.parts.get(lane)).filter(Boolean) }; }
+  async view({ lanes, idle }) {
+    const shown = new Set(lanes);
+    return { ...this.drawn, parts: this.drawn.parts.filter((part) => (part.device === undefined ? shown.has(part.lane) : idle.includes(part.device))) };
+  }
+
+  async burned(from, to) {
+    const { devices, clock, g_per_j } = this.data.facts;
+    const joules = this.burnedCurves.map((curve) => used(curve, from, to));
+    const added = joules.filter((_, i) => devices[i].added);
+    const total = added.length ? added.reduce((sum, each) => sum + each, 0) : null;
+    return { measured_j: joules, energy_j: total, power_w: total === null ? null : (total * clock.ticks_per_s) / (to - from), co2e_g: g_per_j === null || total === null ? null : total * g_per_j };
+  }
+
   async power(devices, from, to, width) {
     const bins = Math.max(1, Math.min(1024, width, Math.floor(to - from)));
     const per = this.data.facts.clock.ticks_per_s;
-    return { from, to, bins, parts: devices.map((device) => ({ device, f32: power(this.burned[device], from, to, bins, per) })) };
+    return { from, to, bins, parts: devices.map((device) => ({ device, f32: power(this.burnedCurves[device], from, to, bins, per) })) };
   }
 
+  async signal() { return { parts: [] }; }
+  perfetto() { throw new Error("A Perfetto trace needs wattribute view, or wattribute export."); }
   async overview() { return this.data.overview; }
   async compare() { return this.data.compare; }
 
@@ -50,10 +67,16 @@ export class EmbeddedSource {
       walk(part, use, -Infinity, Infinity, (span) => { if (span.row === at) self = span.self; });
       if (self === null) continue;
       const total = used(use, start, end);
-      const measured = this.data.facts.devices[use.device].measured_j;
-      devices.push({ device: use.device, total_j: total, self_j: self, ...bounds(use, start, end, measured), share: measured ? total / measured : null });
+      const book = this.data.facts.devices[use.device];
+      devices.push({ device: use.device, total_j: total, self_j: self, ...bounds(use, start, end, total, book), share: book.measured_j ? total / book.measured_j : null });
     }
-    return { devices, counted: this.data.facts.lanes.find((each) => each.location === lane).devices };
+    const path = [];
+    for (let i = at, depth = Infinity; i >= 0 && depth > 0; i -= 1) {
+      if (part.i32[10 * i + 9] >= depth) continue;
+      depth = part.i32[10 * i + 9];
+      path.unshift(part.i32[10 * i + 8]);
+    }
+    return { lane, row, start, end, path, devices, counted: this.data.facts.lanes.find((each) => each.location === lane).devices };
   }
 
   async bin() {
@@ -78,29 +101,48 @@ export class EmbeddedSource {
 
   books(range, given) {
     return this.data.facts.devices.map((book, i) => {
-      const measured = used(this.burned[i], range[0], range[1]);
+      const measured = used(this.burnedCurves[i], range[0], range[1]);
       const attributed = given.get(book.key) ?? 0;
       return { ...book, measured_j: measured, attributed_j: attributed, idle_j: measured - attributed };
     });
   }
 
-  async table(range) {
-    if (!range) return this.data.table;
+  async table(range, by = "frame", device = "") {
+    if (!range && by === "frame" && !device) return this.data.table;
     if (!this.uses.size && !this.data.bins) return { ...this.data.table, devices: this.books(range, new Map()) };
-    if (!this.exact) return this.binned(range);
-    const { frames, clock } = this.data.facts;
+    if (!this.exact) return by === "frame" ? this.binned(range ?? [0, this.data.facts.length_ticks], device) : { ...this.data.table, rows: [], note: `rows by ${by} need wattribute view` };
+    return this.rowsBy(range ?? [0, this.data.facts.length_ticks], this.naming(by), device);
+  }
+
+  /** What a span's row is called, or null for its frame. */
+  naming(by) {
+    const { frames, lanes, processes } = this.data.facts;
+    const laneOf = new Map(lanes.map((lane) => [lane.location, lane]));
+    if (by === "device") return (span, lane, book) => book.label;
+    if (by === "role") return (span) => frames[span.frame].role;
+    return by === "frame" ? null : (span, lane) => `${laneOf.get(lane).host} · ${processes[laneOf.get(lane).process] ?? ""}`;
+  }
+
+  /** Rows of a range by frame, or by the name that a function gives a span. */
+  rowsBy(range, naming, device) {
+    const { frames, clock, devices } = this.data.facts;
     const rows = new Map();
     const given = new Map();
-    this.each(range, (span, book) => {
-      const key = `${book.key} ${span.frame}`;
-      const row = rows.get(key) ?? { key: book.key, label: book.label, frame: frames[span.frame].name, self_j: 0, total_j: 0, ticks: 0, covered: 0, calls: 0, self_low_j: null, self_high_j: null };
-      rows.set(key, row);
+    const timed = new Set(); // several devices see the same spans: their time counts once
+    this.each(range, (span, book, lane) => {
+      given.set(book.key, (given.get(book.key) ?? 0) + span.self);
+      if (device ? book.key !== device : !book.added) return;
+      const name = naming ? naming(span, lane, book) : frames[span.frame].name;
+      const look = naming ? { short: name, colour: "#7F7F7F" } : lookOf(frames[span.frame], book.of);
+      const row = rows.get(name) ?? { ...look, frame: name, self_j: 0, total_j: 0, ticks: 0, covered: 0, calls: 0, self_low_j: null, self_high_j: null };
+      rows.set(name, row);
       row.self_j += span.self;
-      row.total_j += span.outermost ? span.total : 0;
+      row.total_j += naming || span.outermost ? (naming ? span.self : span.total) : 0;
+      if (timed.has(`${lane} ${span.row}`)) return;
+      if (devices.length > 1) timed.add(`${lane} ${span.row}`);
       row.ticks += span.ticks;
       row.covered += span.covered;
       row.calls += span.calls;
-      given.set(book.key, (given.get(book.key) ?? 0) + span.self);
     });
     const seconds = 1 / clock.ticks_per_s;
     const list = [...rows.values()].map((row) => ({ ...row, self_ns: row.ticks * seconds * 1e9, power_w: row.covered ? row.self_j / (row.covered * seconds) : null }));
@@ -108,17 +150,22 @@ export class EmbeddedSource {
   }
 
   /** A large recording: whole bins only. */
-  binned(range) {
+  binned(range, device) {
     const { bins } = this.data;
     if (!bins) return { ...this.data.table, note: "the whole recording: this file is too large a recording to brush; use wattribute view" };
     const [first, last] = [Math.round(range[0] / bins.ticks), Math.max(Math.round(range[0] / bins.ticks) + 1, Math.round(range[1] / bins.ticks))];
     const given = new Map();
-    const rows = bins.rows.map((row) => {
-      let self = 0;
-      row.at.forEach((bin, i) => { if (bin >= first && bin < last) self += row.self_j[i]; });
+    const added = new Set(this.data.facts.devices.filter((book) => (device ? book.key === device : book.added)).map((book) => book.key));
+    const byFrame = new Map();
+    for (const row of bins.rows) {
+      const self = row.at.reduce((sum, bin, i) => (bin >= first && bin < last ? sum + row.self_j[i] : sum), 0);
       given.set(row.key, (given.get(row.key) ?? 0) + self);
-      return { key: row.key, label: row.label, frame: row.frame, self_j: self, total_j: null, self_ns: null, power_w: null, calls: null, self_low_j: null, self_high_j: null };
-    }).filter((row) => row.self_j > 0);
+      if (!added.has(row.key) || !(self > 0)) continue;
+      const one = byFrame.get(row.frame) ?? { ...row, self_j: 0, total_j: null, self_ns: null, power_w: null, calls: null, self_low_j: null, self_high_j: null };
+      byFrame.set(row.frame, one);
+      one.self_j += self;
+    }
+    const rows = [...byFrame.values()];
     const edges = [first * bins.ticks, last * bins.ticks];
     const seconds = edges.map((t) => (t / this.data.facts.clock.ticks_per_s).toFixed(3));
     return { devices: this.books(edges, given), rows, problems: this.data.table.problems, note: `exact for whole bins: ${seconds[0]} s … ${seconds[1]} s; for any range use wattribute view` };
@@ -149,8 +196,12 @@ export class EmbeddedSource {
         if (book.added && added(book.of) > 1) grow(`all devices · ${book.of}`, span);
       }, uses, devices);
     }
-    const found = [...groups].filter(([, root]) => root.total > 0).map(([label, root]) => ({ label, nodes: flatten(root) }));
+    const found = [...groups].filter(([, root]) => root.total > 0).map(([label, root]) => ({ label, nodes: flatten(root), looks: this.looks(label.split(" · ").at(-1)) }));
     return { groups: found.sort((a, b) => b.nodes[0][3] - a.nodes[0][3]) };
+  }
+
+  looks(of) {
+    return Object.fromEntries(this.data.facts.frames.map((frame) => [frame.name, lookOf(frame, of)]));
   }
 
   async heat(range) {
@@ -171,8 +222,16 @@ export class EmbeddedSource {
   }
 }
 
-function bounds(use, start, end, measured) {
-  if (use.edges === null) return { low_j: null, high_j: null };
+/** How far a sensor's gain widens a range, as energy.gains. */
+function gains(book) {
+  const [low, high] = [book.measured_low_j ?? null, book.measured_high_j ?? null];
+  if (book.measured_j && low !== null && high !== null) return [Math.min(1, low / book.measured_j), Math.max(1, high / book.measured_j)];
+  return [1 - (book.gain_error ?? 0), 1 + (book.gain_error ?? 0)];
+}
+
+function bounds(use, start, end, total, book) {
+  const [down, up] = gains(book);
+  if (use.edges === null) return book.estimated && up > 1 ? { low_j: down * total, high_j: up * total } : { low_j: null, high_j: null };
   let [low, high] = [0, 0];
   for (let i = 0; i + 1 < use.edges.length; i += 1) {
     const [left, right] = [use.edges[i] - use.latency, use.edges[i + 1]];
@@ -180,7 +239,7 @@ function bounds(use, start, end, measured) {
     high += use.high[i];
     if (start <= left && right <= end) low += use.low[i];
   }
-  return { low_j: low, high_j: Math.min(high, measured) };
+  return { low_j: down * low, high_j: up * Math.min(high, book.measured_j) };
 }
 
 /** [name, parent, self, total] rows, a parent before its children, the largest first. */

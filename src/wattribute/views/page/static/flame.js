@@ -64,6 +64,7 @@ export class Flame {
 
   paint() {
     const plan = this.layout();
+    this.looks = new Map(Object.entries(this.data.groups[this.group].looks));
     const rows = plan.deepest + 1 + plan.chain.length;
     const { context, width, height } = sharp(this.canvas, rows * STEP + 2);
     const colours = inks();
@@ -71,13 +72,13 @@ export class Flame {
     this.hits = [];
     const box = (i, depth, left, wide, faint) => {
       const name = plan.nodes[i][0];
-      const kind = i === 0 ? { colour: colours.idle, ink: colours.ink } : this.app.kindOf(name);
+      const kind = i === 0 ? { colour: colours.idle, ink: colours.ink } : this.looks.get(name) ?? { colour: "#7F7F7F", ink: "#000000", short: name };
       context.globalAlpha = faint || (this.app.searching && !this.app.matchesName(name)) ? 0.3 : 1;
       context.fillStyle = kind.colour;
       context.fillRect(left, y(depth), Math.max(0.5, wide - 0.6), STEP - 1);
       context.globalAlpha = 1;
       context.fillStyle = faint ? colours.ink : kind.ink;
-      if (wide > 26) context.fillText(fit(context, this.app.labelOf(name), wide - 8), left + 4, y(depth) + STEP / 2);
+      if (wide > 26) context.fillText(fit(context, kind.short ?? name, wide - 8), left + 4, y(depth) + STEP / 2);
       this.hits.push({ i, left, wide, top: y(depth) });
     };
     plan.chain.forEach((i, depth) => box(i, depth, 0, width, true));

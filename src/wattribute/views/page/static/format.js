@@ -1,11 +1,14 @@
 // Numbers and small pieces of HTML. Numbers read as in the Python twin (views/numbers.py): three digits, SI prefixes.
 
 const PREFIX = new Map([[-12, "p"], [-9, "n"], [-6, "µ"], [-3, "m"], [0, ""], [3, "k"], [6, "M"], [9, "G"], [12, "T"], [15, "P"]]);
+const NOISE = { J: 1e-9, W: 1e-9, s: 1e-12 }; // what rounding leaves of sums
+const UNSEEN = 5e-4; // of a value: three digits do not show it
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export function si(value, unit = "", digits = 3) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return `${value < 0 ? "−" : ""}∞${unit ? ` ${unit}` : ""}`;
+  if (Math.abs(value) < (NOISE[unit] ?? 0)) value = 0;
   if (unit === "B") return bytes(value, digits);
   const exponent = unit === "%" || unit === "°C" || unit === "#" ? 0 : exponentOf(value, digits);
   const tail = PREFIX.get(exponent) + (unit === "#" ? "" : unit);
@@ -32,14 +35,21 @@ function significant(number, digits) {
   return number.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
 }
 
-/** A value with its bounds: "6.50 J ± 0.90"; below what the sensor resolves: "< 1.60 J". */
+/** A value with its range: "6.50 J ± 0.90", uneven ones "60.0 J (0 … 100)"; 0, or what three digits of the range do not show, is "< 1.60 J". */
 export function bounded(value, low, high, unit = "J") {
   if (value === null || low === null || high === null || low === undefined || high === undefined) return si(value, unit);
-  const half = Math.max(high - value, value - low);
-  if (low <= 0 && half >= value && high > 0) return `< ${si(high, unit)}`;
-  if (half <= 5e-4 * Math.abs(value)) return si(value, unit);
-  return `${si(value, unit)} ± ${significant(half / 10 ** exponentOf(value, 3), 2)}`;
+  const [up, down] = [high - value, value - low];
+  const half = Math.max(up, down);
+  if (value <= UNSEEN * high && high > (NOISE[unit] ?? 0)) return `< ${si(high, unit)}`;
+  if (half <= UNSEEN * Math.abs(value)) return si(value, unit);
+  if (Math.abs(up - down) <= 0.25 * half && low > 0) return `${si(value, unit)} ± ${significant(half / 10 ** exponentOf(value, 3), 2)}`;
+  const exponent = exponentOf(Math.max(Math.abs(high), Math.abs(value)), 3); // one prefix for all three
+  const [number, least, most] = [value, low, high].map((one) => significant(one / 10 ** exponent, 3));
+  return `${number} ${PREFIX.get(exponent)}${unit} (${least} … ${most})`;
 }
+
+/** Whether a range is wider than the value itself: such rows are grey and do not lead a list of powers. */
+export const unsure = (value, low, high) => value !== null && low !== null && high !== null && low !== undefined && high !== undefined && high - low > Math.abs(value);
 
 export function percent(part, whole) {
   if (!whole || part === null) return "–";

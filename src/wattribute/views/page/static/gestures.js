@@ -2,12 +2,13 @@
 
 import { GUTTER } from "wattribute/axis.js";
 import { el } from "wattribute/format.js";
+import { SHAPES } from "wattribute/lanes.js";
 
 export const KEYS = [
-  ["wheel", "zoom at the pointer"], ["drag", "pan"], ["shift + wheel", "scroll the lanes"], ["shift + drag", "brush a time range"],
+  ["wheel", "zoom at the pointer"], ["drag", "pan"], ["shift + wheel", "scroll the lanes"], ["shift + drag", "brush a time range"], ["click", "select a span: its pane stays"],
   ["double-click", "zoom to a span"], ["w s", "zoom in, out"], ["a d", "left, right"], ["↑ ↓", "scroll the lanes"],
   ["f or /", "search; Enter goes to the next match"], ["b", "brush what is on screen"], ["m", "mark the moment under the pointer"],
-  ["c", "colour by kind of work or by power"], ["e", "flat or full lanes"], ["t", "light or dark"], ["1 … 5", "tabs"],
+  ["Enter, n N", "select a span of the lanes, the next, the one before"], ["p", "pin the lane under the pointer or of the selected span to the top"], ["c", "colour by kind of work or by power"], ["e", "lanes as watts, as call stacks, flat, one pixel each"], ["t", "light or dark"], ["1 … 5", "tabs"],
   ["0", "everything"], ["Esc", "clear brush, search and marks"], ["?", "this help"],
 ];
 
@@ -64,7 +65,10 @@ export class Gestures {
       canvas.removeEventListener("pointerup", stop);
       canvas.removeEventListener("pointercancel", stop);
       canvas.classList.remove("dragging");
+      const { brush, moved } = this.drag;
       this.drag = null;
+      if (brush) view.changed("brush");
+      else if (!moved && canvas === lanes.canvas) this.app.pickAt(start.x, start.y);
     };
     canvas.addEventListener("pointerup", stop);
     canvas.addEventListener("pointercancel", stop);
@@ -75,7 +79,8 @@ export class Gestures {
     this.pointer = { x: event.offsetX, t: axis.ticks(event.offsetX) };
     if (!this.drag) return this.app.hover(event, canvas);
     this.app.card.hide();
-    if (this.drag.brush) return view.select(this.drag.t, axis.ticks(event.offsetX));
+    this.drag.moved ||= Math.abs(event.offsetX - this.drag.x) + Math.abs(event.offsetY - this.drag.y) > 3;
+    if (this.drag.brush) return view.select(this.drag.t, axis.ticks(event.offsetX), true);
     const shift = ((this.drag.x - event.offsetX) / (axis.width - GUTTER)) * (this.drag.to - this.drag.from);
     if (canvas === lanes.canvas) view.scroll = Math.max(0, Math.min(lanes.bottom, this.drag.scroll + this.drag.y - event.offsetY));
     view.show(this.drag.from + shift, this.drag.to + shift);
@@ -90,7 +95,8 @@ export class Gestures {
     const { view, lanes } = this.app;
     const row = lanes.rowAt(event.offsetY);
     if (!row || row.type === "lane") return;
-    if (!view.closed.delete(row.key)) view.closed.add(row.key);
+    if (row.type !== "host" && row.type !== "process") return;
+    if (!view.folded.delete(row.key)) view.folded.add(row.key);
     lanes.layout();
     view.changed("time");
   }
@@ -110,7 +116,9 @@ export class Gestures {
       if (event.key === "Escape") event.target.blur();
       return;
     }
-    const action = this.actions()[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (event.key === "Enter" && event.target !== app.lanes.canvas) return; // buttons have their own
+    const actions = this.actions();
+    const action = actions[event.key] ?? actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action || app.dialog.open) return;
     event.preventDefault();
     action();
@@ -130,10 +138,12 @@ export class Gestures {
       b: () => view.select(view.from, view.to),
       m: () => { view.marks.push(Math.round(middle)); view.changed("look"); },
       c: () => { view.colour = view.colour === "kind" ? "power" : "kind"; app.lanes.image = null; view.changed("look"); },
-      e: () => { view.tall = !(view.tall ?? app.facts.lanes.length <= 24); app.lanes.layout(); view.changed("time"); },
+      e: () => { view.shape = SHAPES[(SHAPES.indexOf(app.lanes.shape) + 1) % SHAPES.length]; app.lanes.layout(); view.changed("time"); },
       t: () => app.toggleTheme(), "?": () => showKeys(app.dialog, app.facts.kinds),
       0: () => view.show(0, view.length),
-      Escape: () => { view.marks = []; app.setSearch(""); view.select(null); },
+      Escape: () => { view.marks = []; view.pick = null; app.setSearch(""); view.select(null); app.showPick(); },
+      p: () => app.togglePin(),
+      Enter: () => app.pickNext(0), n: () => app.pickNext(1), N: () => app.pickNext(-1),
       ...Object.fromEntries(app.tabs.map((tab, i) => [String(i + 1), () => app.openTab(tab.name)])),
     };
   }

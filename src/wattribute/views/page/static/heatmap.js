@@ -43,7 +43,7 @@ export class Heatmap {
       context.translate(LEFT + (i + 0.5) * this.wide, TOP - 6);
       context.rotate(-Math.PI / 5);
       context.fillStyle = this.app.searching && !this.app.matchesName(name) ? colours.soft : colours.ink;
-      context.fillText(fit(context, this.app.labelOf(name), 138), 0, 0);
+      context.fillText(fit(context, data.short[i], 138), 0, 0);
       context.restore();
     });
     for (const cell of data.cells) {

@@ -1,14 +1,15 @@
 // The page: reads the facts, puts the pictures together, fetches what is visible, and keeps the tabs in step with the brush.
 
-import { Axis, GUTTER } from "wattribute/axis.js";
+import { Axis, fitGutter, GUTTER } from "wattribute/axis.js";
 import { Card } from "wattribute/card.js";
 import { Compare } from "wattribute/compare.js";
 import { EmbeddedSource } from "wattribute/embedded.js";
 import { Flame } from "wattribute/flame.js";
-import { count, el, si } from "wattribute/format.js";
+import { count, el, inks, si } from "wattribute/format.js";
 import { Gestures, showKeys } from "wattribute/gestures.js";
 import { Heatmap } from "wattribute/heatmap.js";
 import { Lanes } from "wattribute/lanes.js";
+import { Pane } from "wattribute/pane.js";
 import { Overview } from "wattribute/overview.js";
 import { Power } from "wattribute/power.js";
 import { Sensors } from "wattribute/sensors.js";
@@ -21,14 +22,15 @@ const $ = (id) => document.getElementById(id);
 class App {
   constructor(source, facts) {
     Object.assign(this, { source, facts, searchBox: $("search"), dialog: $("keys"), matching: null });
+    fitGutter();
     this.view = new View(facts.length_ticks);
     this.axis = new Axis(this.view, facts.clock.ticks_per_s);
     this.lanes = new Lanes($("lanes"), facts, this.view, this.axis);
     this.power = new Power($("power"), facts, this.axis, () => this.react("time"));
     this.overview = new Overview($("overview"), facts, this.view, this.axis);
     this.card = new Card($("card"), facts, source, facts.clock.ticks_per_s);
+    this.pane = new Pane(this, $("pick"));
     this.tabs = [new Table(this), new Flame(this), new Heatmap(this), new Sensors(this), new Compare(this)];
-    this.frameOf = new Map(facts.frames.map((frame, i) => [frame.name, i]).reverse());
     this.gestures = new Gestures(this);
     this.wire();
     this.header();
@@ -36,13 +38,15 @@ class App {
 
   wire() {
     this.view.addEventListener("change", (event) => this.react(event.detail));
-    window.addEventListener("hashchange", () => this.view.load());
-    window.addEventListener("resize", () => this.react("time"));
+    for (const type of ["hashchange", "popstate"]) window.addEventListener(type, () => this.view.load());
+    $("filter").addEventListener("input", () => { this.view.filter = $("filter").value; this.lanes.layout(); this.view.scroll = 0; this.view.changed("time"); });
+    window.addEventListener("resize", () => { fitGutter(); this.react("time"); });
+    for (const [id, factor] of [["closer", 0.6], ["farther", 1 / 0.6]]) $(id).addEventListener("click", () => this.view.zoom(factor, (this.view.from + this.view.to) / 2));
     this.searchBox.addEventListener("input", () => this.setSearch(this.searchBox.value));
     this.searchBox.addEventListener("keydown", (event) => { if (event.key === "Enter") this.next(); });
     $("theme").addEventListener("click", () => this.toggleTheme());
     $("help").addEventListener("click", () => showKeys(this.dialog, this.facts.kinds));
-    this.divider($("tabs"), $("panel"));
+    this.divider($("tabs"), $("below"));
     $("follow").addEventListener("click", () => this.setFollow(!this.following));
   }
 
@@ -70,6 +74,8 @@ class App {
     $("totals").title = $("totals").textContent;
     $("books").replaceChildren(...facts.devices.filter((book) => book.measured_j > 0).map((book) => el("span", { class: "book", title: `${book.signal} · ${book.of}` },
       el("small", { text: book.label }), bar(book), el("small", { text: book.users ? `${si(book.attributed_j, "J")} | ${si(book.idle_j, "J")}` : `${si(book.idle_j, "J")} idle` }))));
+    $("missing").textContent = facts.missing;
+    $("missing").hidden = !facts.missing;
     $("books").hidden = !$("books").childElementCount;
   }
 
@@ -80,7 +86,11 @@ class App {
     requestAnimationFrame(() => this.react("time"));
     this.survey();
     this.setFollow(this.facts.live);
-    if (this.source.live) this.watch();
+    this.source.replaced = () => this.watch();
+    if (!this.source.live) return;
+    if (sessionStorage.getItem("wattribute-replaced")) this.note("The recording was replaced by another one, which is shown now.");
+    sessionStorage.removeItem("wattribute-replaced");
+    this.watch();
   }
 
   /** The power of the whole recording, for the overview. */
@@ -93,11 +103,16 @@ class App {
     if (what === "all") {
       document.documentElement.dataset.theme = this.view.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
       this.searchBox.value = this.view.search;
+      $("filter").value = this.view.filter;
       this.match();
       this.lanes.layout();
     }
-    if (what !== "look" && what !== "brush") this.feed();
+    if (what === "all" || what === "time") this.feed();
+    this.dragging = what === "dragging"; // after the release exact rows come
+    if (this.dragging) $("panel").setAttribute("aria-busy", "true");
+    if (what === "all" || what === "dragging" || what === "brush") this.follow();
     if (what === "all" || what === "brush") this.refresh();
+    if (what === "all") this.showPick();
     this.redraw();
   }
 
@@ -139,9 +154,12 @@ class App {
     const to = Math.min(view.length, Math.ceil(view.to + margin));
     if (to <= from) return;
     const pixels = Math.max(64, Math.round(lanes.canvas.clientWidth - GUTTER));
-    const [drawn, power] = await Promise.all([this.source.view(lanes.locations(), from, to, pixels), this.source.power(this.power.shown(), from, to, pixels)]);
+    const shown = this.power.shown();
+    const devices = shown.filter((device) => typeof device === "number");
+    const signals = shown.filter((device) => typeof device !== "number").map((device) => this.source.signal(device.slice(1), from, to, pixels));
+    const [drawn, power, ...tracks] = await Promise.all([this.source.view(lanes.shown(), from, to, pixels), this.source.power(devices, from, to, pixels), ...signals]);
     lanes.take(drawn);
-    this.power.data = power;
+    this.power.data = { ...power, parts: [...power.parts, ...tracks.flatMap((track) => track.parts)] };
     document.body.dataset.loaded = Number(document.body.dataset.loaded ?? 0) + 1;
   }
 
@@ -158,18 +176,18 @@ class App {
 
   refresh() {
     clearTimeout(this.refreshing);
+    $("panel").setAttribute("aria-busy", "true");
     this.navigation();
     const ticket = (this.ticket = (this.ticket ?? 0) + 1);
     this.refreshing = setTimeout(async () => {
       const { tab } = this;
-      $("panel").setAttribute("aria-busy", "true");
       const waiting = setTimeout(() => $("panel").replaceChildren(el("p", { class: "empty", text: "adding up…" })), this.shownTab === tab ? 1500 : 250);
       try {
         await tab.load(this.view.brush);
         if (ticket !== this.ticket) return;
         this.redrawPanel();
       } catch (error) {
-        if (ticket === this.ticket) $("panel").replaceChildren(el("p", { class: "empty", text: error.message }));
+        if (ticket === this.ticket && error.name !== "AbortError") $("panel").replaceChildren(el("p", { class: "empty", text: error.message }));
       } finally {
         clearTimeout(waiting);
       }
@@ -182,24 +200,79 @@ class App {
     this.tab.draw($("panel"));
   }
 
+  /** What the devices spent in the brushed range: at once, while it is being dragged; the newest range wins. */
+  async follow() {
+    this.brushWanted = true;
+    if (this.brushAsking) return;
+    this.brushAsking = true;
+    while (this.brushWanted) {
+      this.brushWanted = false;
+      const { brush } = this.view;
+      this.burned = brush ? await this.source.burned(...brush).catch(() => null) : null;
+      this.power.brushed = this.rangeText(brush);
+      if (brush && this.burned && this.dragging) this.tab.preview?.(this.burned.measured_j);
+      this.navigation();
+      this.redraw();
+    }
+    this.brushAsking = false;
+  }
+
+  /** Seconds, joules, watts and grams of a range. */
+  rangeText(brush) {
+    if (!brush) return "";
+    const { energy_j: joules, power_w: watts, co2e_g: grams } = this.burned ?? {};
+    const parts = [si((brush[1] - brush[0]) / this.facts.clock.ticks_per_s, "s")];
+    if (joules !== null && joules !== undefined) parts.push(si(joules, "J"), si(watts, "W"));
+    if (grams) parts.push(`${si(grams, "g")} CO₂e`);
+    return parts.join(" · ");
+  }
+
   navigation() {
     const { brush } = this.view;
     const per = this.facts.clock.ticks_per_s;
-    const said = brush ? `brushed ${si(brush[0] / per, "s", 5)} … ${si(brush[1] / per, "s", 5)} (${si((brush[1] - brush[0]) / per, "s")})` : "the whole recording; shift-drag to brush a range";
-    $("tabs").replaceChildren(
-      ...this.tabs.map((tab) => el("button", { role: "tab", text: tab.label, "data-tab": tab.name, "aria-selected": tab === this.tab ? "true" : "false", on: { click: () => this.openTab(tab.name) } })),
-      el("span", { class: "range", text: said }));
+    const said = brush ? `${si(brush[0] / per, "s", 5)} … ${si(brush[1] / per, "s", 5)}: ${this.rangeText(brush)}` : "the whole recording; shift-drag to brush a range";
+    const list = el("div", { role: "tablist", "aria-label": "what is shown below" }, ...this.tabs.map((tab) => el("button", { role: "tab", text: tab.label, "data-tab": tab.name, "aria-selected": tab === this.tab ? "true" : "false", on: { click: () => this.openTab(tab.name) } })));
+    $("tabs").replaceChildren(list, this.exporter(), el("span", { class: "range", id: "range", text: said }));
+  }
+
+  /** What is on screen as a picture, the table as CSV, the brushed or visible range as a Perfetto trace. */
+  exporter() {
+    const choose = el("select", { "aria-label": "export", id: "export" }, el("option", { value: "", text: "export" }), ...["PNG", "CSV", "Perfetto"].map((text) => el("option", { value: text, text })));
+    choose.addEventListener("change", async () => {
+      const what = choose.value;
+      choose.value = "";
+      try {
+        if (what === "PNG") this.save("wattribute.png", await this.picture(), "image/png");
+        if (what === "CSV") this.save("table.csv", await this.tabs[0].csv(this.view.brush), "text/csv");
+        if (what === "Perfetto") this.save("range.perfetto-trace", await this.source.perfetto(this.view.brush ?? [Math.max(0, Math.round(this.view.from)), Math.round(this.view.to)]), "application/octet-stream");
+      } catch (error) {
+        this.say(error.message);
+      }
+    });
+    return choose;
+  }
+
+  /** Title, power, lanes and overview in one picture. */
+  picture() {
+    const canvases = [this.power.canvas, this.lanes.canvas, this.overview.canvas];
+    const head = Math.round(34 * (window.devicePixelRatio || 1));
+    const out = new OffscreenCanvas(canvases[0].width, head + canvases.reduce((sum, canvas) => sum + canvas.height, 0));
+    const context = out.getContext("2d");
+    const { paper, ink } = inks();
+    context.fillStyle = paper;
+    context.fillRect(0, 0, out.width, out.height);
+    context.fillStyle = ink;
+    context.font = `${Math.round(head * 0.42)}px system-ui, sans-serif`;
+    context.fillText(`${this.facts.title} · ${$("totals").textContent}`, head * 0.3, head * 0.64);
+    let y = head;
+    for (const canvas of canvases) {
+      context.drawImage(canvas, 0, y);
+      y += canvas.height;
+    }
+    return out.convertToBlob({ type: "image/png" });
   }
 
   // ---- names, search ----
-
-  kindOf(name) {
-    return this.facts.frames[this.frameOf.get(name)] ?? { colour: this.facts.kinds.other.colour, ink: "#000000" };
-  }
-
-  labelOf(name) {
-    return this.facts.frames[this.frameOf.get(name)]?.label ?? name;
-  }
 
   get searching() {
     return this.view.search !== "";
@@ -207,6 +280,20 @@ class App {
 
   matchesText(text) {
     return !this.searching || text.toLowerCase().includes(this.view.search.toLowerCase());
+  }
+
+  setFilter(text) {
+    this.view.filter = this.view.filter === text ? "" : text;
+    $("filter").value = this.view.filter;
+    this.lanes.layout();
+    this.view.changed("time");
+  }
+
+  /** Hand a file to the browser's downloads. */
+  save(name, content, type) {
+    const link = el("a", { href: URL.createObjectURL(new Blob([content], { type })), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
   matchesName(name) {
@@ -255,6 +342,48 @@ class App {
     if (row) this.view.scroll = Math.max(0, Math.min(this.lanes.bottom, row.y - 60));
   }
 
+  // ---- the selected span, pinned lanes ----
+
+  pickAt(x, y) {
+    const hit = this.lanes.at(x, y);
+    this.view.pick = hit?.type === "span" ? [hit.part.lane, hit.span] : null;
+    this.view.changed("look");
+    this.showPick();
+  }
+
+  /** Select a span by keyboard: the next (or the one before) on screen in the lane of the selected one. */
+  pickNext(step) {
+    const { pick } = this.view;
+    const parts = [...this.lanes.parts.lanes.values()].map((data) => data.main).filter((part) => part?.mode === "spans" && part.size);
+    if (!parts.length) return this.say("Zoom in until spans are drawn one by one, then select one.");
+    this.say(null);
+    let at = parts.findIndex((part) => part.lane === pick?.[0]);
+    let index = at < 0 ? -1 : Array.from({ length: parts[at].size }, (_, i) => parts[at].f64[5 * i + 3]).indexOf(pick[1]);
+    if (at < 0) [at, index] = [0, 0];
+    else index += step;
+    if (index >= parts[at].size) [at, index] = [(at + 1) % parts.length, 0];
+    if (index < 0) {
+      at = (at + parts.length - 1) % parts.length;
+      index = parts[at].size - 1;
+    }
+    this.view.pick = [parts[at].lane, parts[at].f64[5 * index + 3]];
+    this.reveal((row) => row.lane?.location === parts[at].lane);
+    this.view.changed("look");
+    this.showPick();
+  }
+
+  showPick() {
+    this.pane.show(this.view.pick);
+  }
+
+  togglePin() {
+    const location = this.lanes.hovered?.lane?.location ?? this.view.pick?.[0];
+    if (location === undefined) return;
+    if (!this.view.pins.delete(location)) this.view.pins.add(location);
+    this.lanes.layout();
+    this.view.changed("time");
+  }
+
   // ---- hover, theme, messages, live ----
 
   hover(event, canvas) {
@@ -263,6 +392,7 @@ class App {
       return hit ? this.card.power(hit, event.clientX, event.clientY) : this.card.hide();
     }
     const hit = this.lanes.at(event.offsetX, event.offsetY);
+    this.lanes.hovered = this.lanes.rowAt(event.offsetY);
     const before = this.lanes.hover;
     this.lanes.hover = hit?.type === "span" ? hit : null;
     if (before?.index !== this.lanes.hover?.index || before?.part !== this.lanes.hover?.part) this.redraw();
@@ -283,27 +413,42 @@ class App {
     $("banner").textContent = text ?? "";
   }
 
+  /** A sentence that stays until it is put away. */
+  note(text) {
+    $("notice").replaceChildren(document.createTextNode(`${text} `), el("button", { text: "✕", "aria-label": "put this notice away", on: { click: () => { $("notice").hidden = true; } } }));
+    $("notice").hidden = false;
+  }
+
   setFollow(on) {
     this.following = on;
     $("follow").setAttribute("aria-pressed", on ? "true" : "false");
   }
 
-  /** Ask now and then whether the recording has grown; a second apart while it is being made. */
+  /** Ask now and then whether the recording has changed; a second apart while it is being made. */
   async watch() {
+    clearTimeout(this.watching);
     $("follow").hidden = !this.facts.live;
     const status = await this.source.status().catch(() => null);
     if (status && (status.revision !== this.facts.revision || status.live !== this.facts.live)) {
       const facts = await this.source.facts().catch(() => null);
+      if (facts && facts.identity !== this.facts.identity) return this.startAgain();
       if (facts) this.grow(facts);
     }
-    setTimeout(() => this.watch(), this.facts.live ? 1000 : 3000);
+    this.watching = setTimeout(() => this.watch(), this.facts.live ? 1000 : 3000);
+  }
+
+  /** Another recording stands in the place of this one: nothing that is on screen holds for it. */
+  startAgain() {
+    sessionStorage.setItem("wattribute-replaced", "1");
+    history.replaceState(null, "", this.view.theme ? `#theme=${this.view.theme}` : "#");
+    location.reload();
   }
 
   grow(facts) {
+    if (facts.live && !this.facts.live) this.setFollow(true);
     const whole = this.view.to - this.view.from >= this.view.length * 0.98;
     for (const part of [this, this.lanes, this.power, this.overview, this.card]) part.facts = facts;
-    this.lanes.colours = facts.frames.map((frame) => [1, 3, 5].map((i) => parseInt(frame.colour.slice(i, i + 2), 16)));
-    this.frameOf = new Map(facts.frames.map((frame, i) => [frame.name, i]).reverse());
+    this.lanes.recolour();
     const added = facts.length_ticks - this.view.length;
     this.view.length = facts.length_ticks;
     this.match();

@@ -1,7 +1,7 @@
 // The strip of the whole recording: its power, the part on screen, and the brush. Dragging here brushes.
 
-import { GUTTER } from "wattribute/axis.js";
-import { fit, inks, sharp, si } from "wattribute/format.js";
+import { GUTTER, isNarrow } from "wattribute/axis.js";
+import { inks, sharp, si } from "wattribute/format.js";
 
 export class Overview {
   constructor(canvas, facts, view, axis) {
@@ -21,8 +21,9 @@ export class Overview {
   drag(event) {
     const start = this.ticks(event.offsetX);
     this.canvas.setPointerCapture(event.pointerId);
-    const move = (next) => this.view.select(start, this.ticks(next.offsetX));
+    const move = (next) => this.view.select(start, this.ticks(next.offsetX), true);
     const stop = () => {
+      this.view.changed("brush");
       this.canvas.removeEventListener("pointermove", move);
       this.canvas.removeEventListener("pointerup", stop);
     };
@@ -34,7 +35,8 @@ export class Overview {
     const { context, height } = sharp(this.canvas);
     const colours = inks();
     context.fillStyle = colours.soft;
-    context.fillText(fit(context, "all · drag here to brush", GUTTER - 20), 12, height / 2);
+    if (isNarrow()) context.fillText("brush here", 4, height - 10);
+    else context.fillText("all · drag here to brush", 12, height / 2);
     if (this.power) this.area(context, height, colours);
     const [a, b] = [this.x(Math.max(0, this.view.from)), this.x(Math.min(this.view.length, this.view.to))];
     context.strokeStyle = colours.ink;

@@ -1,7 +1,8 @@
 // The power tracks: one per device, aligned with the lanes; mean as an area, least to greatest as a band.
 
-import { GUTTER } from "wattribute/axis.js";
+import { GUTTER, isNarrow } from "wattribute/axis.js";
 import { fit, inks, sharp, si } from "wattribute/format.js";
+import { roundUp } from "wattribute/watts.js";
 
 const TRACK = 34;
 const MOST = 5; // tracks shown at once; the wheel over the names scrolls the rest
@@ -17,9 +18,19 @@ export class Power {
     }, { passive: false });
   }
 
-  /** The devices that burned something; the Table tab lists the others too. */
+  /** The devices that burned something, and the signals that were chosen in the Sensors tab ("s3"). */
   get devices() {
-    return this.facts.devices.flatMap((device, i) => (device.measured_j > 0 ? [i] : []));
+    const chosen = this.facts.signals.filter((signal) => this.axis.view.tracks.has(signal.number)).map((signal) => `s${signal.number}`);
+    return [...chosen, ...this.facts.devices.flatMap((device, i) => (device.measured_j > 0 ? [i] : []))];
+  }
+
+  /** What a track shows: a device's power, or a signal with its own unit and scale. */
+  about(device) {
+    if (typeof device === "number") return { ...this.facts.devices[device], unit: "W" };
+    const signal = this.facts.signals.find((each) => `s${each.number}` === device);
+    const unit = signal.unit === "#" ? "" : signal.unit;
+    const rate = signal.kind === "counter" ? (unit === "J" ? "W" : `${unit}/s`) : unit;
+    return { label: signal.name, signal: signal.device, kind: device, unit: rate, estimated: signal.estimated };
   }
 
   get height() {
@@ -39,24 +50,37 @@ export class Power {
       context.fillStyle = colours.soft;
       context.fillText("no energy metered", 12, 9);
     }
+    this.rescale();
     this.shown().forEach((device, i) => this.track(context, device, 18 + i * TRACK, width, colours));
     if (this.devices.length > MOST) {
       context.fillStyle = colours.soft;
-      context.fillText(`power · ${this.first + 1}–${this.first + this.shown().length} of ${this.devices.length} (wheel)`, 12, 9);
+      const which = `${this.first + 1}–${this.first + this.shown().length} of ${this.devices.length}`;
+      context.fillText(isNarrow() ? which : `power · ${which} (wheel)`, isNarrow() ? 4 : 12, 9);
     }
     this.axis.over(context, height);
+    this.axis.label(context, this.brushed);
+  }
+
+  /** One scale for all devices of a kind, so that they can be compared: a round number above the means. */
+  rescale() {
+    const most = {};
+    for (const part of this.data?.parts ?? []) {
+      const { kind } = this.about(part.device);
+      for (let i = 0; i < part.f32.length; i += 3) if (part.f32[i] > (most[kind] ?? 0)) most[kind] = part.f32[i];
+    }
+    this.scales = Object.fromEntries(Object.entries(most).map(([kind, watts]) => [kind, roundUp(watts)]));
   }
 
   track(context, device, top, width, colours) {
-    const facts = this.facts.devices[device];
+    const facts = this.about(device);
     const part = this.data?.parts.find((each) => each.device === device);
-    const most = part ? part.f32.reduce((max, value) => (value > max ? value : max), 0) : 0;
+    const most = (part && this.scales[facts.kind]) || 0;
     context.fillStyle = colours.ink;
-    context.fillText(fit(context, facts.label, GUTTER - 70), 12, top + 11);
+    context.fillText(fit(context, facts.label, isNarrow() ? GUTTER - 10 : GUTTER - 70), isNarrow() ? 4 : 12, top + (isNarrow() ? 8 : 11));
     context.fillStyle = colours.soft;
     context.textAlign = "right";
-    context.fillText(most ? si(most, "W") : "", GUTTER - 6, top + 8);
-    context.fillText("0", GUTTER - 6, top + TRACK - 7);
+    context.fillText(most ? si(most, facts.unit, 2) : "", GUTTER - 6, top + (isNarrow() ? 22 : 8));
+    if (!isNarrow()) context.fillText("0", GUTTER - 6, top + TRACK - 7);
     context.textAlign = "left";
     if (facts.estimated) context.fillText("estimated", 12, top + 24);
     if (part && most) this.area(context, part, top, width, most, facts);
@@ -68,7 +92,7 @@ export class Power {
     const { from, to, bins } = this.data;
     const y = (watts) => top + TRACK - 2 - (watts / most) * (TRACK - 6);
     const edge = (i) => this.axis.x(from + ((to - from) * i) / bins);
-    const colour = facts.kind === "gpu" ? "#D55E00" : facts.kind === "dram" ? "#009E73" : "#0072B2";
+    const colour = facts.kind === "gpu" ? "#D55E00" : facts.kind === "dram" ? "#009E73" : facts.unit === "W" ? "#0072B2" : "#7f7f7f";
     context.save();
     context.beginPath();
     context.rect(GUTTER, top, width - GUTTER, TRACK);
@@ -109,6 +133,6 @@ export class Power {
     const { from, to, bins } = this.data;
     const bin = Math.floor(((this.axis.ticks(x) - from) / (to - from)) * bins);
     if (bin < 0 || bin >= bins || Number.isNaN(part.f32[3 * bin])) return null;
-    return { device, ticks: this.axis.ticks(x), mean: part.f32[3 * bin], least: part.f32[3 * bin + 1], most: part.f32[3 * bin + 2] };
+    return { device, about: this.about(device), ticks: this.axis.ticks(x), mean: part.f32[3 * bin], least: part.f32[3 * bin + 1], most: part.f32[3 * bin + 2] };
   }
 }

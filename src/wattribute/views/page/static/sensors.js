@@ -17,7 +17,7 @@ export class Sensors {
       panel.replaceChildren(el("p", { class: "empty", text: "This recording has no signals." }), ...parts);
       return;
     }
-    const head = ["signal", "device", "kind", "unit", "readings", "every", "least", "greatest", "latency", ""];
+    const head = ["signal", "device", "kind", "unit", "readings", "every", "least", "greatest", "latency", "track", "shape"];
     const body = el("tbody");
     for (const signal of facts.signals) if (this.app.matchesText(`${signal.name} ${signal.device}`)) body.append(this.row(signal));
     const note = facts.signals_more ? `${facts.signals_more} more signals are not listed; wattribute info lists them all` : "";
@@ -31,7 +31,18 @@ export class Sensors {
     return el("tr", {}, el("td", { class: "name", text: signal.name, title: signal.name }), el("td", { class: "name", text: signal.device }),
       el("td", { class: "name", text: kind }), el("td", { class: "name", text: signal.unit }), el("td", { text: count(signal.readings) }),
       el("td", { text: si(signal.period_s, "s") }), el("td", { text: si(signal.least, unit) }), el("td", { text: si(signal.most, unit) }),
-      el("td", { text: si(signal.latency_s, "s") }), el("td", {}, el("canvas", { "data-signal": this.app.facts.signals.indexOf(signal), style: { width: "180px" } })));
+      el("td", { text: si(signal.latency_s, "s") }), el("td", {}, this.chooser(signal)), el("td", {}, el("canvas", { role: "img", "aria-label": `course of ${signal.name}`, "data-signal": this.app.facts.signals.indexOf(signal), style: { width: "180px" } })));
+  }
+
+  /** A box that puts the signal above the lanes. */
+  chooser(signal) {
+    const { view, source } = this.app;
+    const box = el("input", { type: "checkbox", "aria-label": `${signal.name} of ${signal.device} as a track`, disabled: !source.live, checked: view.tracks.has(signal.number) });
+    box.addEventListener("change", () => {
+      if (!view.tracks.delete(signal.number)) view.tracks.add(signal.number);
+      view.changed("time");
+    });
+    return box;
   }
 
   spark(canvas, signal) {

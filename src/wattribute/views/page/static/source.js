@@ -7,16 +7,20 @@ export function unpack(buffer) {
   const base = 4 + length;
   for (const part of header.parts) {
     const at = base + part.data;
-    if (part.mode === "spans") {
-      part.f64 = new Float64Array(buffer, at, part.size * 5); // start, end, energy, row, (frame, depth)
+    if (part.mode === "spans" || part.mode === "pieces") {
+      part.f64 = new Float64Array(buffer, at, part.size * 5); // start, end, energy, row, (frame, depth of spans)
       part.i32 = new Int32Array(buffer, at, part.size * 10);
     } else if (part.mode === "bins") {
       part.f64 = new Float64Array(buffer, at, part.size * 3); // energy, (busy, peak), (frame, calls)
       part.f32 = new Float32Array(buffer, at, part.size * 6);
       part.i32 = new Int32Array(buffer, at, part.size * 6);
       part.u32 = new Uint32Array(buffer, at, part.size * 6);
+    } else if (part.mode === "idle") {
+      part.f64 = new Float64Array(buffer, at, part.size * 3); // start, end, energy
+    } else if (part.mode === "band") {
+      part.f64 = new Float64Array(buffer, at, part.size * 4); // start, end, least, most energy
     } else {
-      part.f32 = new Float32Array(buffer, at, part.size * 3); // mean, least, greatest
+      part.f32 = new Float32Array(buffer, at, part.size * 3); // power: mean, least, greatest; over bins: idle, least, most energy
     }
   }
   return header;
@@ -25,12 +29,16 @@ export function unpack(buffer) {
 export class ServerSource {
   constructor(lost) {
     this.lost = lost; // called with a sentence when the server cannot answer, with null when it can again
+    this.replaced = () => {}; // called when the recording is no longer the one on screen
+    this.revision = null;
+    [this.page, this.ticket] = [Math.random().toString(36).slice(2), 0];
     this.live = true;
   }
 
   async ask(name, query = {}, signal = undefined) {
     const url = new URL(`api/${name}`, document.baseURI);
     for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
+    if (this.revision !== null && name !== "status" && name !== "facts") url.searchParams.set("revision", this.revision);
     let answer;
     try {
       answer = await fetch(url, { signal, cache: "no-store" });
@@ -42,6 +50,10 @@ export class ServerSource {
     if (!answer.ok) {
       const said = await answer.json().catch(() => ({ error: answer.statusText }));
       if (answer.status === 410) this.lost(said.error);
+      if (answer.status === 409) {
+        this.replaced();
+        throw new DOMException(said.error, "AbortError"); // as if it had not been asked: what is on screen is about to change
+      }
       throw new Error(said.error);
     }
     if (this.live) this.lost(null);
@@ -56,16 +68,38 @@ export class ServerSource {
     return unpack(await (await this.ask(name, query, signal)).arrayBuffer());
   }
 
-  facts() { return this.json("facts"); }
+  async facts() {
+    const facts = await this.json("facts");
+    this.revision = facts.revision;
+    return facts;
+  }
+
   status() { return this.json("status"); }
-  view(lanes, from, to, width, signal) { return this.packed("view", { lanes: lanes.join(","), from, to, width }, signal); }
+  view(shown, from, to, width, signal) {
+    const rows = { lanes: shown.lanes.join(","), idle: shown.idle.join(","), groups: shown.groups.join(",") };
+    return this.packed("view", { ...rows, from, to, width }, signal);
+  }
+
   power(devices, from, to, width, signal) { return this.packed("power", { devices: devices.join(","), from, to, width }, signal); }
+  signal(number, from, to, width) { return this.packed("signal", { signal: number, from, to, width }); }
+  perfetto(range) { return this.ask("perfetto", range ? { from: range[0], to: range[1] } : {}).then((answer) => answer.blob()); }
   overview() { return this.json("overview"); }
   span(lane, row, signal) { return this.json("span", { lane, row }, signal); }
   bin(lane, from, to, signal) { return this.json("bin", { lane, from, to }, signal); }
   find(frames, after) { return this.json("find", { frames: frames.join(","), after }); }
-  table(range) { return this.json("table", range ? { from: range[0], to: range[1] } : {}); }
-  flame(range) { return this.json("flame", range ? { from: range[0], to: range[1] } : {}); }
-  heat(range) { return this.json("heat", range ? { from: range[0], to: range[1] } : {}); }
+  burned(from, to) { return this.json("burned", { from, to }); }
+  table(range, by, device) { return this.sums("table", range, { by, ...(device ? { device } : {}) }); }
+  flame(range) { return this.sums("flame", range); }
+  heat(range) { return this.sums("heat", range); }
+
+  /** Sums of a range by attribution; a newer question takes the place of an older one, here and in the server. */
+  sums(name, range, more = {}) {
+    this.asking?.abort();
+    this.asking = new AbortController();
+    this.ticket += 1;
+    const query = { ...more, page: this.page, ticket: this.ticket, ...(range ? { from: range[0], to: range[1] } : {}) };
+    return this.json(name, query, this.asking.signal);
+  }
+
   compare() { return this.json("compare"); }
 }

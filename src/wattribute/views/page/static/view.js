@@ -1,5 +1,7 @@
 // What is shown: the time range, the brush, the tab, the search. A view is its URL hash.
 
+const STEP_MS = 800;
+
 export class View extends EventTarget {
   constructor(length) {
     super();
@@ -8,7 +10,7 @@ export class View extends EventTarget {
   }
 
   reset() {
-    Object.assign(this, { from: 0, to: this.length, brush: null, tab: "table", search: "", scroll: 0, marks: [], theme: "", colour: "kind", closed: new Set(), tall: null });
+    Object.assign(this, { from: 0, to: this.length, brush: null, tab: "table", search: "", scroll: 0, marks: [], theme: "", colour: "kind", pick: null, tracks: new Set(), folded: new Set(), pins: new Set(), filter: "", shape: "watts" });
   }
 
   /** Announce a change of some fields: "time" redraws and fetches, "brush" asks for new sums, "look" only redraws. */
@@ -37,10 +39,11 @@ export class View extends EventTarget {
     this.show(from, from + span);
   }
 
-  select(a, b) {
+  /** Brush a range; while it is being dragged only what is known at once follows. */
+  select(a, b, dragging = false) {
     const range = a === null ? null : [Math.max(0, Math.round(Math.min(a, b))), Math.min(this.length, Math.round(Math.max(a, b)))];
     this.brush = range && range[1] > range[0] ? range : null;
-    this.changed("brush");
+    this.changed(dragging ? "dragging" : "brush");
   }
 
   save() {
@@ -53,16 +56,25 @@ export class View extends EventTarget {
     if (this.marks.length) hash.set("m", this.marks.join(","));
     if (this.theme) hash.set("theme", this.theme);
     if (this.colour !== "kind") hash.set("c", this.colour);
-    if (this.tall !== null) hash.set("h", this.tall ? "1" : "0");
-    if (this.closed.size) hash.set("closed", [...this.closed].join(","));
+    if (this.shape !== "watts") hash.set("shape", this.shape);
+    if (this.filter) hash.set("lanes", this.filter);
+    if (this.tracks.size) hash.set("tracks", [...this.tracks].join(","));
+    if (this.pick) hash.set("pick", this.pick.join(","));
+    if (this.pins.size) hash.set("pins", [...this.pins].join(","));
+    if (this.folded.size) hash.set("folded", [...this.folded].join(","));
     const text = hash.toString();
-    if (text !== location.hash.slice(1)) history.replaceState(null, "", `#${text}`);
+    if (text === location.hash.slice(1)) return;
+    // what follows within a moment belongs to the same step of the history
+    const step = performance.now() - (this.stepped ?? 0) > STEP_MS && this.saved !== undefined;
+    history[step ? "pushState" : "replaceState"](null, "", `#${text}`);
+    this.stepped = performance.now();
     this.saved = text;
   }
 
   load() {
     const hash = new URLSearchParams(location.hash.slice(1));
     if (this.saved === hash.toString()) return;
+    clearTimeout(this.saving);
     const numbers = (name) => (hash.get(name) ?? "").split(",").filter((part) => part !== "").map(Number).filter(Number.isFinite);
     this.reset();
     const [from, to] = numbers("v");
@@ -75,8 +87,13 @@ export class View extends EventTarget {
     this.marks = numbers("m");
     this.theme = hash.get("theme") ?? "";
     this.colour = hash.get("c") ?? "kind";
-    this.tall = hash.has("h") ? hash.get("h") === "1" : null;
-    this.closed = new Set((hash.get("closed") ?? "").split(",").filter(Boolean));
-    this.changed("all");
+    this.shape = hash.get("shape") ?? "watts";
+    this.filter = hash.get("lanes") ?? "";
+    this.tracks = new Set(numbers("tracks"));
+    this.pick = numbers("pick").length === 2 ? numbers("pick") : null;
+    this.pins = new Set(numbers("pins"));
+    this.folded = new Set((hash.get("folded") ?? "").split(",").filter(Boolean));
+    this.saved = hash.toString();
+    this.dispatchEvent(new CustomEvent("change", { detail: "all" }));
   }
 }

@@ -1,0 +1,216 @@
+"""The columns of keys in a table of rows: for each key a code to group by and a value to show.
+
+Codes follow ids, so that two processes of one name stay two; values are names, made longer only where they repeat.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..model import Paths, Recording
+from .join import Book, Plan
+
+Ints = npt.NDArray[np.int64]
+
+
+class KeyColumn(NamedTuple):
+    """A column of keys over the long table."""
+
+    name: str
+    code: Ints
+    value: Callable[[int], Any]  # of a line of the long table; the same for the same code
+    values_of: Callable[[Ints], list[Any]] | None = None  # the same for many lines
+
+    def values(self, lines: Ints) -> tuple[Any, Ints]:
+        """The key of each of these lines, and numbers that sort as the keys do (None last)."""
+        import polars as pl
+
+        _, first, which = np.unique(self.code[lines], return_index=True, return_inverse=True)
+        each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
+        values = each(lines[first])
+        if self.name == "path":
+            return _lists(values).gather(which), which
+        types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
+        column = pl.Series(values, dtype=types.get(self.name, pl.String))
+        rank = column.rank("dense").fill_null(len(values) + 1).to_numpy()
+        return column.gather(which), rank[which]
+
+
+def _lists(values: list[list[str]]) -> Any:
+    """A column of lists, made from one flat column: Polars takes ten times as long from a list of lists."""
+    import polars as pl
+    import pyarrow as pa
+
+    ends = np.cumsum([0, *map(len, values)])
+    flat = pa.array([text for texts in values for text in texts], pa.large_string())
+    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), flat)
+    table: Any = pl.from_arrow(pa.table({"x": lists}))  # of an array alone, older Polars crash
+    return table["x"].cast(pl.List(pl.String))
+
+
+def key_columns(recording: Recording, plan: Plan, long: dict[str, Any], paths: Paths | None) -> list[KeyColumn]:
+    """The columns asked for. Rows always carry ``of``, and with a device its host."""
+    makers = _Makers(recording, plan, long, paths)
+    names = list(plan.question.keys)
+    if "device" in names and "host" not in names:
+        names.insert(names.index("device"), "host")
+    if "of" not in names:
+        names.append("of")
+    columns = []
+    for name in names:
+        columns.append(getattr(makers, name)())
+        if name in ("reading", "bin"):
+            columns.extend(makers.moments())
+    return columns
+
+
+class _Makers:
+    """One method per key, named as the key."""
+
+    def __init__(self, recording: Recording, plan: Plan, long: dict[str, Any], paths: Paths | None) -> None:
+        self.recording, self.plan, self.long, self.paths = recording, plan, long, paths
+
+    def _of_source(self, name: str, what: Callable[[Any], Any]) -> KeyColumn:
+        values = [what(source) for source in self.plan.sources]
+        first = {value: i for i, value in reversed(list(enumerate(values)))}
+        code = np.array([first[value] for value in values], np.int64)
+        source = self.long["source"]
+        shown = [value[1] if name == "device" else value for value in values]
+        return KeyColumn(name, code[source] if len(code) else source, lambda line: shown[source[line]])
+
+    def device(self) -> KeyColumn:
+        return self._of_source("device", lambda source: (source.device.host, source.device.name))
+
+    def signal(self) -> KeyColumn:
+        return self._of_source("signal", lambda source: source.signal.name)
+
+    def of(self) -> KeyColumn:
+        return self._of_source("of", lambda source: source.of)
+
+    def host(self) -> KeyColumn:
+        """The host of the location: that of the device, where no other host's code runs on it."""
+        if "device" in self.plan.question.keys:
+            return self._of_source("host", lambda source: source.device.host)
+        hosts = self.recording.hosts()
+        number = {host: i for i, host in enumerate(hosts)}
+        names = [self.recording.location_host(row) for row in range(len(self.recording.locations))]
+        code = np.array([number.get(name, -1) for name in names], np.int64)
+        location = self.long["location"]
+        return KeyColumn("host", code[location] if len(code) else location, lambda line: names[location[line]])
+
+    def process(self) -> KeyColumn:
+        owner = np.array([self.recording.owner(row) for row in range(len(self.recording.locations))], np.int64)
+        names = process_labels(self.recording)
+        location = self.long["location"]
+        code = owner[location] if len(owner) else location
+        return KeyColumn("process", code, lambda line: names[code[line]] if code[line] >= 0 else "")
+
+    def location(self) -> KeyColumn:
+        names = location_labels(self.recording)
+        location = self.long["location"]
+        return KeyColumn("location", location, lambda line: names[location[line]])
+
+    def _of_frame(self, name: str) -> KeyColumn:
+        plan, row = self.plan, self.long["row"]
+        at = plan.keys.names.index(name)
+        labels = plan.keys.labels
+        code = (
+            row if self.paths is None else plan.keys.code[self.paths.frame].astype(np.int64)[row] if len(row) else row
+        )
+        met, which = np.unique(code, return_inverse=True)
+        first: dict[str | int, int] = {}
+        same = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)
+        return KeyColumn(
+            name,
+            same[which],
+            lambda line: labels[code[line]][at],
+            lambda lines: [labels[i][at] for i in code[lines].tolist()],
+        )
+
+    def frame(self) -> KeyColumn:
+        return self._of_frame("frame")
+
+    def paradigm(self) -> KeyColumn:
+        return self._of_frame("paradigm")
+
+    def role(self) -> KeyColumn:
+        return self._of_frame("role")
+
+    def file(self) -> KeyColumn:
+        return self._of_frame("file")
+
+    def line(self) -> KeyColumn:
+        return self._of_frame("line")
+
+    def path(self) -> KeyColumn:
+        row, paths, names = self.long["row"], self.paths, self.recording.frames.name
+        assert paths is not None
+        return KeyColumn("path", row, lambda line: [names[frame] for frame in paths.chain(int(row[line]))])
+
+    def run(self) -> KeyColumn:
+        name = str(self.recording.metadata.get("name", ""))
+        return KeyColumn("run", np.zeros(len(self.long["row"]), np.int64), lambda line: name)
+
+    def reading(self) -> KeyColumn:
+        number = self.long["slice"]
+        return KeyColumn("reading", number, lambda line: int(number[line]))
+
+    def bin(self) -> KeyColumn:
+        number = self.long["slice"]
+        return KeyColumn("bin", number, lambda line: int(number[line]))
+
+    def moments(self) -> list[KeyColumn]:
+        """When a slice begins and ends; open ended before the first and after the last reading."""
+        return [self._moment(name) for name in ("begin", "end")]
+
+    def _moment(self, name: str) -> KeyColumn:
+        ticks, ns = self.long[name], self.recording.clock.ns
+        none = np.abs(ticks) >= np.iinfo(np.int64).max // 4
+        return KeyColumn(f"{name}_ns", ticks, lambda line: None if none[line] else ns(int(ticks[line])))
+
+
+def process_labels(recording: Recording) -> list[str]:
+    """Names of processes, with the host or the id where a name repeats."""
+    names = recording.processes.name
+    hosts = [recording.host(row) for row in range(len(names))]
+    return _distinct(names, hosts, recording.processes.id.tolist())
+
+
+_ONLY_A_NUMBER = re.compile(r"(?:samples for )?(?:thread |process |pid |tid )?\d+", re.IGNORECASE)
+
+
+def location_labels(recording: Recording) -> list[str]:
+    """Names of locations, with the process or the id where a name repeats or is no more than a thread's number."""
+    owners = process_labels(recording)
+    rows = range(len(recording.locations))
+    above = [owners[recording.owner(row)] if recording.owner(row) >= 0 else "" for row in rows]
+    return _distinct(recording.locations.name, above, recording.locations.id.tolist(), _ONLY_A_NUMBER.fullmatch)
+
+
+def _distinct(
+    names: Sequence[str], above: Sequence[str], ids: Sequence[int], too_short: Callable[[str], Any] = lambda name: False
+) -> list[str]:
+    repeats = Counter(names)
+    longer = [
+        f"{owner}/{name}" if owner and (repeats[name] > 1 or too_short(name)) else name
+        for name, owner in zip(names, above, strict=True)
+    ]
+    still = Counter(longer)
+    return [f"{name} #{id_}" if still[name] > 1 else name for name, id_ in zip(longer, ids, strict=True)]
+
+
+def units(books: Sequence[Book], long: dict[str, Any], first: Ints) -> list[str]:
+    unit = {book.source: book.unit for book in books}
+    return [unit[int(long["source"][line])] for line in first]
+
+
+def counted_sources(plan: Plan) -> npt.NDArray[np.bool_]:
+    """Which devices rows count; rows by signal, and those of counters that did not move, count all."""
+    counted = np.array([source.entry.counted for source in plan.sources], bool)
+    return counted if counted.any() and "signal" not in plan.question.keys else np.ones(len(counted), bool)

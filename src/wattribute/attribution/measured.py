@@ -1,0 +1,68 @@
+"""What a device used between two moments, at least and at most: the bounds of one span that lasts that long."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+from ..alignment.energy import Energy
+from ..alignment.gauges import metered
+from ..model import Clock, Curve, Fold, Keys, Recording, Signal, Spans
+from ..sensors import Line
+from .ledger import MeteredDevice
+from .ranges import ENDS, Range, of_counter, of_pieces, share_of
+from .shares import alone
+
+
+def window_range(recording: Recording, device: MeteredDevice, begin: int | None, end: int | None) -> Range | None:
+    """What a device used between two moments, with gain; None where no meter measured it.
+
+    The range of a rest is the node's minus its parts'. ``run`` and ``attribute`` have it from here alike.
+    """
+    ranges = [_range(signal, line, recording.clock, begin, end) for signal, line in device.sensed(recording)]
+    whole, *parts = ranges
+    if whole is None or None in parts:
+        return None
+    if not parts:
+        return whole
+    least = {"low": "high", "high": "low", "hard_low": "hard_high", "hard_high": "hard_low"}
+    ends = (getattr(whole, name) - sum(getattr(part, least[name]) for part in parts) for name in ENDS)
+    return Range(*(np.maximum(end_, 0.0) for end_ in ends))
+
+
+def _range(signal: Signal, line: Line | None, clock: Clock, begin: int | None, end: int | None) -> Range | None:
+    curve, seen = metered(signal, clock, line)
+    if not len(curve.times):
+        return None
+    covered = int(curve.times[0]), int(curve.times[-1])
+    first, last = covered[0] if begin is None else begin, covered[1] if end is None else end
+    value = np.array([curve.between(first, last).measured]) if last > first else np.zeros(1)
+    if seen is not None:
+        piece = (np.array([first]), np.array([last]), np.zeros(1, np.int64))
+        return of_pieces(piece, 1, seen, share_of(None, seen), value, covered, clock.ticks_per_s)
+    bounds = span_bounds(curve, begin, end)
+    if bounds is None:
+        return None
+    low, high = (np.array([bound]) for bound in bounds)
+    return of_counter(low, high, value, line, signal.gain_error)
+
+
+def span_bounds(curve: Energy, begin: int | None, end: int | None) -> tuple[float, float] | None:
+    """The bounds of a span [begin, end] that uses the device alone; None where no meter counted it."""
+    if not curve.bounded or not len(curve.times):
+        return None
+    if begin is None and end is None:
+        return curve.measured, curve.measured
+    first = int(curve.times[0]) if begin is None else begin
+    last = int(curve.times[-1]) if end is None else end
+    return curve_bounds(alone(curve, [0], True).curves[0], first, last)
+
+
+def curve_bounds(curve: Curve, start: int, end: int) -> tuple[float, float] | None:
+    """The bounds of a span [start, end) of the user whose curve this is; None for a curve without bounds."""
+    zero = np.zeros(1, np.int64)
+    span = Spans(zero + start, zero + end, zero.astype(np.int32), zero - 1, zero.astype(np.int32), zero.astype(bool))
+    fold = Fold.of(_core.fold(span, [curve], Keys(zero.astype(np.int32), 1)))
+    if fold.total_low is None or fold.total_high is None:
+        return None
+    return float(fold.total_low[0, 0]), float(fold.total_high[0, 0])

@@ -1,0 +1,103 @@
+"""Access to alignment and attribution for outputs and views: curves, users, labels, checks.
+
+Re-exported by ``engines``, the only room of the middle that views, outputs, carbon, comparison, sessions and the
+command line import from; import-linter checks it.
+"""
+
+from __future__ import annotations
+
+from ..alignment.energy import Energy, tidy, unwrapped
+from ..alignment.energy import energy as energy_curve
+from ..alignment.merge import merge
+from ..alignment.response import lines as sensor_lines
+from ..alignment.sanity import Check, examine
+from ..alignment.topology import Topology
+from ..attribution.bill import Bill, Division, bill_of, divide, division_of, scope_of
+from ..attribution.calibration import Calibration, calibrate
+from ..attribution.clip import SpanWindow as ClippedSpans
+from ..attribution.floors import REST, utilisation_of
+from ..attribution.join import DeviceCurves
+from ..attribution.join import masks as location_masks
+from ..attribution.key_columns import location_labels, process_labels
+from ..attribution.ledger import MeteredDevice, account
+from ..attribution.measured import curve_bounds, span_bounds, window_range
+from ..attribution.row_selection import location_mask
+from ..attribution.select import chosen
+from ..errors import NoDataError
+from ..model import Problem, Question, Recording
+from ..sensors import known_lines
+
+__all__ = [
+    "REST",
+    "Bill",
+    "Calibration",
+    "Check",
+    "ClippedSpans",
+    "DeviceCurves",
+    "Energy",
+    "MeteredDevice",
+    "Topology",
+    "bill_of",
+    "calibrate",
+    "curve_bounds",
+    "device_division",
+    "energy_curve",
+    "examine",
+    "ledger",
+    "location_labels",
+    "location_mask",
+    "location_masks",
+    "measured_j",
+    "merge",
+    "metered_devices",
+    "own_curve",
+    "process_labels",
+    "scope_of",
+    "sensor_lines",
+    "span_bounds",
+    "tidy",
+    "unwrapped",
+    "utilisation_of",
+    "window_range",
+]
+
+
+def ledger(recording: Recording, question: Question | None = None) -> tuple[list[MeteredDevice], list[Problem]]:
+    """What was metered, one energy source per device, with each one's entry; rests of nodes behind; and problems."""
+    question = question or Question()
+    known = sensor_lines(recording, known_lines(question.sensors))
+    rows, replaced = chosen(recording, question, known)
+    devices, problems = account(recording, rows, question.integrate, known)
+    return devices, [*replaced, *problems]
+
+
+def measured_j(recording: Recording) -> float | None:
+    """The joules that the counted devices measured; None where no energy was metered."""
+    try:
+        counted = [one for one in metered_devices(recording) if one.entry.counted]
+    except NoDataError:
+        return None
+    return sum(one.energy(recording).measured for one in counted) if counted else None
+
+
+def metered_devices(recording: Recording, question: Question | None = None) -> list[MeteredDevice]:
+    """The devices of the ledger."""
+    return ledger(recording, question)[0]
+
+
+def device_division(recording: Recording, device: MeteredDevice, question: Question | None = None) -> Division:
+    """How a metered device is divided between the command, other processes and static energy."""
+    return division_of(recording, device.device, question or Question(), lambda: device.energy(recording))
+
+
+def own_curve(
+    recording: Recording,
+    device: MeteredDevice,
+    question: Question | None = None,
+    begin: int | None = None,
+    end: int | None = None,
+) -> Energy:
+    """The joules(t) of a device that a recording's scope gives to the command: all, or its part of them."""
+    whole = device.energy(recording).between(begin, end)
+    how = device_division(recording, device, question)
+    return whole if how.usage is None else divide(whole, how, recording.clock.ticks_per_s).own

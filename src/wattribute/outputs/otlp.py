@@ -1,0 +1,6 @@
+"""OTLP: send the readings behind an attribution, with their times, to an OpenTelemetry collector (an address)."""
+
+from .timeseries.send import write
+
+__all__ = ["SUFFIXES", "write"]
+SUFFIXES: tuple[str, ...] = ()

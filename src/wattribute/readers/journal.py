@@ -1,0 +1,336 @@
+"""Journal → Recording, at the end of a run or after its writer was killed (the reader plug-in "journal").
+
+One host, one process, one location "command" with one span (the child's life), every channel a signal, and a topology
+that lets the command use every device: attribution works on it unchanged. Regions that the program marked itself, and
+stacks that a profile saw, are joined first and then take the place of that span. Counters that never moved are left
+out and named as dead; estimates are left out where a sensor measured the same kind of device.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib.metadata import version
+from mmap import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import damage_as_format_error
+from ..journal import file as journal
+from ..model import (
+    Clock,
+    Device,
+    Frames,
+    Link,
+    Locations,
+    Nodes,
+    Problem,
+    Processes,
+    Recording,
+    Signal,
+    Spans,
+    SpanTable,
+)
+from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, DEAD_S, OTHERS_CPU_TIME
+from ..model.ledger import needless_estimates
+from ..model.select import select_metrics
+from ..model.validity import check
+from ..plugins import Selection
+from . import region_files, stack_files
+
+STALE_S = 0.003  # sensors that refresh less often than this repeat their value between readings
+USUAL = 0.9  # of the spacings of changes: the few longer ones are readings that came late
+_NAME_LENGTH = 200
+
+
+def detects(path: Path) -> bool:
+    """Whether this folder holds a journal, which a finished recording does not (the reader plug-in "journal")."""
+    return (path / journal.NAME).is_file()
+
+
+def read(path: Path, selection: Selection) -> Recording:
+    """The reader plug-in "journal": everything that was sampled before the writer was killed."""
+    return select_metrics(recover(path), selection.metric)
+
+
+def recover(folder: Path) -> Recording:
+    """The Recording in a folder whose writer was killed, or is still at work."""
+    file = folder / journal.NAME
+    alive = journal.is_being_written(folder)
+    recording = build(journal.mapped(file), file, folder / "regions")
+    state = (
+        "is still being recorded; this is what there is so far"
+        if alive
+        else "recovered from its journal (the recorder was stopped)"
+    )
+    problem = Problem("partial", f"{folder}: {state}")
+    return replace(recording, noticed=(*recording.noticed, problem))
+
+
+@dataclass(frozen=True)
+class _Channel:
+    """One channel of the journal with its readings."""
+
+    meter: str
+    about: dict[str, Any]
+    times: Any  # monotonic ns
+    values: Any
+
+    @property
+    def device(self) -> str:
+        return str(self.about["device"]["name"])
+
+    @property
+    def kind_of_device(self) -> str:
+        return str(self.about["device"]["kind"])
+
+    def is_energy(self) -> bool:
+        return self.about["unit"] in ("J", "W")
+
+    def is_dead(self) -> bool:
+        if self.about["kind"] != "counter" or len(self.times) < 2:
+            return False
+        watched_s = (self.times[-1] - self.times[0]) / 1e9
+        still = bool((self.values == self.values[0]).all())
+        return still and watched_s >= max(DEAD_S, 3 * (self.about["period_s"] or 0.0))
+
+
+def build(data: bytes | mmap, path: Path, regions: Path | None = None) -> Recording:
+    """The Recording of a journal's bytes; ``path`` is for messages, ``regions`` the folder of regions' files."""
+    columns = _Columns()
+    content = journal.parse(data, path, columns.add)
+    with damage_as_format_error(path):
+        return _build(content, columns, path, regions)
+
+
+def _build(content: journal.Content, columns: _Columns, path: Path, regions: Path | None) -> Recording:
+    channels = [channel for number in range(len(content.readings)) for channel in columns.channels(content, number)]
+    problems = [Problem("meter", event["problem"]) for event in content.events if "problem" in event]
+    if content.cut:
+        problems.append(Problem("cut", f"{path}: ends in the middle of a record; all before it is kept"))
+    channels = _living(_with_edges(channels, regions), problems)
+    clock = _clock(content, channels)
+    host = str(content.about.get("host", ""))
+    recording = Recording(
+        clock=clock,
+        nodes=Nodes.of([(0, host, "node")]),
+        devices=_devices(channels, host),
+        signals=(*(_signal(channel, host, clock) for channel in channels), *_accounts(content, host, clock)),
+        noticed=tuple(problems),
+        metadata=_metadata(content, clock.offset_ticks),
+    )
+    recording = _with_spans(recording, content, regions)
+    check(recording)
+    return recording
+
+
+def fields(channels: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """The columns of one meter's readings: time and value of each channel."""
+    columns: list[tuple[str, str]] = []
+    for i, about in enumerate(channels):
+        columns += [(f"t{i}", "<i8"), (f"v{i}", "<i8" if about["whole"] else "<f8")]
+    return columns
+
+
+class _Columns:
+    """Readings by channel, without those that failed: of a GPU most channels are read seldom, and most cells empty."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[tuple[int, int], list[tuple[Any, Any]]] = {}  # by number of the meter and of the channel
+
+    def add(self, meter: Mapping[str, Any], number: int, block: bytes) -> None:
+        table = np.frombuffer(block, dtype=np.dtype(fields(meter["channels"])))
+        for i in range(len(meter["channels"])):
+            there = table[f"t{i}"] != journal.NO_READING
+            column = table[f"t{i}"][there], table[f"v{i}"][there]
+            self._blocks.setdefault((number, i), []).append(column)
+
+    def channels(self, content: journal.Content, number: int) -> list[_Channel]:
+        """The channels of one meter; their blocks are let go."""
+        meter = content.about["meters"][number]
+        channels = []
+        for i, about in enumerate(meter["channels"]):
+            blocks = self._blocks.pop((number, i))
+            times, values = (np.concatenate([block[which] for block in blocks]) for which in (0, 1))
+            channels.append(_Channel(meter["name"], about, times, values))
+        return channels
+
+
+def _with_edges(channels: Sequence[_Channel], regions: Path | None) -> list[_Channel]:
+    """The same with the readings that programs made of quick counters at the edges of their regions."""
+    edges = {} if regions is None else region_files.edge_readings(regions)
+    joined = []
+    for channel in channels:
+        path = channel.about["declared"].get("file")
+        if path in edges and channel.about["kind"] == "counter" and channel.about["whole"]:
+            wraps_at = channel.about["wraps_at"]
+            times, values = region_files.with_edges(channel.times, channel.values, *edges[path], wraps_at)
+            channel = replace(channel, times=times, values=values)
+        joined.append(channel)
+    return joined
+
+
+def _living(channels: list[_Channel], problems: list[Problem]) -> list[_Channel]:
+    """Without dead counters, and without estimates of what a sensor measured."""
+    kept = []
+    for channel in channels:
+        if channel.is_dead():
+            source = channel.about["device"]["properties"].get("source", channel.meter)
+            text = f"{channel.device}: its energy counter ({source}) exists but does not move; it is dead, not 0 J"
+            problems.append(Problem("dead", text))
+        elif len(channel.times):
+            kept.append(channel)
+    measured = needless_estimates(c.kind_of_device for c in kept if c.is_energy() and not c.about["estimated"])
+    return [c for c in kept if not (c.about["estimated"] and c.kind_of_device in measured)]
+
+
+def _clock(content: journal.Content, channels: Sequence[_Channel]) -> Clock:
+    times = [event[key] for event in content.events for key in ("start", "end") if key in event]
+    times += [at for c in channels for at in (int(c.times.min()), int(c.times.max()))]
+    begin = min([content.about["monotonic_ns"], *times])
+    end = max([content.about["monotonic_ns"], *times])
+    epoch_ns = content.about["epoch_ns"] + begin - content.about["monotonic_ns"]
+    return Clock(1_000_000_000, offset_ticks=begin, length_ticks=end - begin, epoch_ns=epoch_ns)
+
+
+def _signal(channel: _Channel, host: str, clock: Clock) -> Signal:
+    about = channel.about
+    period_s = about["period_s"] or 0.1
+    return Signal(
+        name=f"{channel.meter} {about['name']}",
+        kind=about["kind"],
+        unit=about["unit"],
+        times=channel.times - clock.offset_ticks,
+        values=channel.values,
+        scale=Fraction(about["scale"]),
+        host=host,
+        device=channel.device,
+        latency_s=_latency_s(channel),
+        wraps_at=about["wraps_at"],
+        stale=about["kind"] == "counter" and not about["estimated"] and period_s >= STALE_S,
+        estimated=about["estimated"],
+        gain_error=about["gain_error"],
+        declared=about["declared"] | _most_w(about),
+        polled=True,
+    )
+
+
+def _accounts(content: journal.Content, host: str, clock: Clock) -> list[Signal]:
+    """Clocks of the command's CPU time and of everything else's, per package, and the command's part of each GPU."""
+    start = next((event["start"] for event in content.events if "start" in event), None)
+    spent = next((event.get("cpu_s") for event in content.events if "end" in event), None)
+    looks = [event for event in content.events if "cpu_s" in event and "at" in event]
+    signals = []
+    if start is not None and len(looks) > 1:
+        own = np.array([[0.0] * len(looks[0]["cpu_s"][0]), *(look["cpu_s"][0] for look in looks)])
+        machine = np.array([looks[0]["cpu_s"][1], *(look["cpu_s"][1] for look in looks)])
+        own = np.maximum.accumulate(own)
+        whole = own[-1].sum()
+        if spent is not None and spent > whole:  # the last look came after its end: the kernel says what it took
+            own[-1] += (spent - whole) * (own[-1] / whole if whole > 0 else 1 / own.shape[1])
+        others = np.maximum.accumulate(np.maximum(machine - machine[0] - own, 0.0))
+        times = np.array([start, *(look["at"] for look in looks)], np.int64) - clock.offset_ticks
+        kept = np.append(np.diff(times) > 0, True)
+        for name, clocks in ((COMMAND_CPU_TIME, own), (OTHERS_CPU_TIME, others)):
+            for package in range(clocks.shape[1]):
+                device = f"package {package}" if clocks.shape[1] > 1 else ""
+                micro = np.rint(clocks[kept, package] * 1e6).astype(np.int64)
+                signals.append(Signal(name, "counter", "s", times[kept], micro, Fraction(1, 10**6), host, device))
+    shares = [event for event in content.events if "shares" in event]
+    for device in sorted({name for event in shares for name in event["shares"]}):
+        # a device that no process used in a second says nothing about who used it
+        mine = [
+            (event["at"] - clock.offset_ticks, event["shares"][device]) for event in shares if device in event["shares"]
+        ]
+        at, parts = np.array([at for at, _ in mine], np.int64), np.array([part for _, part in mine], np.float64)
+        signals.append(Signal(COMMAND_SHARE, "gauge", "%", at, 100 * parts, host=host, device=device))
+    return signals
+
+
+def _latency_s(channel: _Channel) -> float | None:
+    """How old a reading may be: as its meter states it, else from the spacing of a counter's changes.
+
+    A change seen at c was made after b, the reading before it. Between two changes the value can therefore be as old as
+    c' − b, and is never older than the sensor's period by more than the spacing of readings.
+    """
+    about = channel.about
+    if about["latency_s"] is not None or about["kind"] != "counter" or len(channel.times) < 2:
+        latency_s: float | None = about["latency_s"]
+        return latency_s
+    changes = np.flatnonzero(np.diff(channel.values) != 0) + 1
+    ages = channel.times[changes[1:]] - channel.times[changes[:-1] - 1]
+    watched = channel.times[-1] - channel.times[0]
+    return float(np.quantile(ages, USUAL) if len(ages) else watched) / 1e9
+
+
+def _most_w(about: Mapping[str, Any]) -> dict[str, float]:
+    """The most that the device draws, where its driver says so: by it impossible readings are known."""
+    try:
+        return {"most_w": float(about["device"]["properties"]["power_limit_w"])}
+    except (KeyError, ValueError):
+        return {}
+
+
+def _devices(channels: Sequence[_Channel], host: str) -> tuple[Device, ...]:
+    """Each device once, with the meter it comes from."""
+    devices: dict[str, Device] = {}
+    for channel in channels:
+        about = channel.about["device"]
+        properties = {**about["properties"], "meter": channel.meter}
+        devices.setdefault(channel.device, Device(about["name"], about["kind"], host, properties))
+    return tuple(devices.values())
+
+
+def _metadata(content: journal.Content, origin: int) -> dict[str, Any]:
+    about = {k: v for k, v in content.about.items() if k not in ("meters", "monotonic_ns", "epoch_ns")}
+    start: dict[str, Any] = next((event for event in content.events if "start" in event), {})
+    end: dict[str, Any] = next((event for event in content.events if "end" in event), {})
+    run: dict[str, Any] = {k: end[k] for k in ("exit_code", "cpu_s", "max_rss_bytes") if k in end}
+    if "start" in start:
+        run |= {"start_ticks": start["start"] - origin, "pid": start.get("pid", 0)}
+    if "end" in end:
+        run |= {"end_ticks": end["end"] - origin}
+    versions = {"wattribute": version("wattribute"), **about.pop("versions", {})}
+    return {"name": _title(about), "source": "wattribute run", "versions": versions, **about, "run": run}
+
+
+def _title(about: dict[str, Any]) -> str:
+    title = about.get("name") or shlex.join(about.get("command", ())) or "recording"
+    return title if len(title) <= _NAME_LENGTH else title[: _NAME_LENGTH - 1] + "…"
+
+
+def _with_spans(recording: Recording, content: journal.Content, regions: Path | None) -> Recording:
+    """The program's own regions, or else one span for its whole life; and who uses the devices."""
+    if regions is not None:
+        profiled = stack_files.profiled_processes(regions)
+        recording = region_files.join(recording, regions, but={process.pid for process in profiled})
+        recording = stack_files.join(recording, regions, profiled)
+    run = recording.metadata["run"]
+    if "start_ticks" in run and not recording.spans.locations():
+        spans = Spans(
+            np.array([run["start_ticks"]]),
+            np.array([run.get("end_ticks", recording.clock.length_ticks)]),
+            np.zeros(1, np.int32),
+            np.array([-1]),
+            np.zeros(1, np.int32),
+            np.zeros(1, np.bool_),
+        )
+        recording = replace(
+            recording,
+            frames=Frames.of([(recording.metadata["name"], "command", "function")]),
+            processes=Processes.of([(run["pid"], _process(content.about), "process", 0)]),
+            locations=Locations.of([(run["pid"], "command", "cpu", 0)]),
+            spans=SpanTable({0: spans}),
+            signals=tuple(replace(s, location=0) if s.location >= 0 else s for s in recording.signals),
+        )
+    users = tuple(recording.spans.locations())
+    links = tuple(Link(d.host, d.name, users, "the command uses the machine's devices") for d in recording.devices)
+    return replace(recording, topology=links if users else ())
+
+
+def _process(about: dict[str, Any]) -> str:
+    return Path((about.get("command") or ["process"])[0]).name

@@ -1,0 +1,351 @@
+"""What a run cost: a :class:`wattribute.model.Summary` of a recording, from the ledger's devices and their curves.
+
+``summarise`` works on the Recording of ``run`` (or one recovered from a journal), between the command's start and end.
+The result is ``summary.json``, and what ``views.console_run`` prints. No bare 0: a device whose counter did not move
+within a short run has ``energy_j`` null and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..engines.middle import (
+    Bill,
+    Energy,
+    MeteredDevice,
+    bill_of,
+    device_division,
+    examine,
+    ledger,
+    own_curve,
+    scope_of,
+    span_bounds,
+    window_range,
+)
+from ..errors import NoDataError
+from ..model import Device, DeviceSummary, Problem, Question, Recording, Signal, Summary, counts
+from ..model.constants import FULL_COVERAGE, POWER_SPAN_S
+from ..units import SUFFIXES
+
+Life = tuple[int | None, int | None]
+SEEN_S = 1.0  # without a reading at the end: the sampler had ended
+BILL = ("command_j", "others_j", "static_j")
+_CURVE_POINTS = 2000
+_CHECKS = (
+    "mirrored",
+    "power-ratio",
+    "ended-early",
+)  # findings that a summary repeats
+
+
+@dataclass
+class _Part:
+    """One device on its way into the summary."""
+
+    metered: MeteredDevice
+    curve: Energy
+    bill: Bill | None = None  # None: there was nothing to bill
+    shares: tuple[float, float, float] = (1.0, 1.0, 1.0)  # that count: likely, low and high
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def device(self) -> Device:
+        return self.metered.device
+
+    @property
+    def share(self) -> float:
+        return self.shares[0]
+
+
+def summarise(
+    recording: Recording, zone: str | None = None, intensity: float | str | None = None, carbon: bool = True
+) -> Summary:
+    """The summary of a run's recording; raises OptionError for an unknown zone."""
+    run = recording.metadata.get("run", {})
+    life = recording.life
+    begin, end = life[0] or 0, recording.clock.length_ticks if life[1] is None else life[1]
+    parts, problems = _parts(recording)
+    scope = scope_of(recording, Question())
+    rule = _share(recording, parts, scope == "process")
+    devices = [_device(recording, part, begin, end, life) for part in parts]
+    counted = [device for device in devices if device.counted]
+    bill: dict[str, Any] = {name: _sum_known([getattr(device, name) for device in counted]) for name in BILL}
+    partial = any(device.partial for device in counted) or any(problem.kind == "meter" for problem in recording.noticed)
+    notes = [*_silent_rank(recording), *(problem.message for problem in (*recording.problems, *problems))]
+    notes += [check.message for check in examine(recording) if check.warns and check.kind in _CHECKS]
+    summary = Summary(
+        command=recording.metadata.get("command", []),
+        duration_s=(end - begin) / recording.clock.ticks_per_s,
+        exit_code=run.get("exit_code"),
+        score=recording.metadata.get("score", {}).get("value"),
+        energy_j=_sum([device.energy_j for device in counted]),
+        low_j=_sum([device.low_j for device in counted]),
+        high_j=None if partial else _sum([device.high_j for device in counted]),
+        mean_w=_sum([device.mean_w for device in counted]),
+        estimated=any(device.estimated for device in counted),
+        partial=partial,
+        scope=scope,
+        share_rule=rule,
+        **bill,
+        busy_mean_w=_busy_mean_w(recording, begin, end, None),
+        devices=devices,
+        cpu_s=run.get("cpu_s"),
+        sampler_cpu_s=run.get("sampler_cpu_s"),
+        max_rss_bytes=run.get("max_rss_bytes"),
+        unseen=[refused for refused in recording.metadata.get("refused", ()) if refused.get("fix")],
+        notes=list(dict.fromkeys(notes)),
+        counts={unit: counts.total(recording, unit, *life) for unit in counts.units(recording)},
+    )
+    if carbon and summary.energy_j:
+        used = [part for part, device in zip(parts, devices, strict=True) if device.counted]
+        return _with_carbon(summary, recording, used, begin, end, zone, intensity)
+    return summary
+
+
+def _silent_rank(recording: Recording) -> list[str]:
+    """That this rank reads no meter, because another rank of its node does."""
+    rank = recording.metadata.get("rank") or {}
+    if rank.get("samples", True) or recording.signals:
+        return []
+    return [f"rank {rank['rank']} reads no meter: another rank of its node does; join them with: wattribute merge"]
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """None when one is unknown: a sum of some says nothing."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _sum_known(values: Sequence[float | None]) -> float | None:
+    """Sum the known values; None if there are none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+# ------------------------------------------------------------------------------------------------------ one device
+
+
+def _parts(recording: Recording) -> tuple[list[_Part], list[Problem]]:
+    """Every metered device with its curve, in the recording's order, then the rests of nodes; and problems."""
+    try:
+        metered, problems = ledger(recording)
+    except NoDataError:
+        return [], []
+    order = {(device.host, device.name): at for at, device in enumerate(recording.devices)}
+    parts = []
+    for one in sorted(metered, key=lambda one: order.get((one.device.host, one.device.name), len(order))):
+        curve = one.energy(recording)
+        notes = [problem.message for problem in curve.problems if problem.kind != "stale"]
+        parts.append(_Part(one, curve, notes=notes))
+    return parts, problems
+
+
+def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life) -> DeviceSummary:
+    device, signal, duration_s = part.device, part.curve.signal, (end - begin) / recording.clock.ticks_per_s
+    inside = part.curve.between(*life)
+    gauges = {} if part.metered.parts else _gauges(recording, device, begin, end)
+    about = DeviceSummary(
+        device.name,
+        device.kind,
+        apart=part.metered.entry.why,
+        source=device.properties.get("source", ""),
+        notes=part.notes,
+        gauges=gauges,
+    )
+    if inside.measured <= 0 and not part.metered.parts:
+        last = int(signal.times[-1]) if len(signal.times) else 0
+        seen_s = max(0, last - begin) / recording.clock.ticks_per_s
+        if (end - last) / recording.clock.ticks_per_s > SEEN_S:  # no reading says that it did not move
+            part.notes.append(f"{device.name}: not known, it was read for {seen_s:.3g} s of {duration_s:.3g} s only")
+        else:
+            part.notes.append(f"{device.name}: below resolution, its sensor did not move during the run")
+        return about
+    covered_s = (int(inside.times[-1]) - int(inside.times[0])) / recording.clock.ticks_per_s if len(inside.times) else 0
+    joules = part.share * inside.measured
+    bill: dict[str, Any] = {} if part.bill is None else {name: _known(getattr(part.bill, name)) for name in BILL}
+    coverage = covered_s / duration_s if duration_s else 1.0
+    if coverage < FULL_COVERAGE:
+        part.notes.append(f"{device.name}: readings cover {coverage:.0%} of the run; the rest is not counted")
+    ranges, causes = _ranges(recording, part, life)
+    if coverage < FULL_COVERAGE:
+        ranges |= {"high_j": None, "hard_high_j": None}  # nothing limits what was not seen
+    return replace(
+        about,
+        signal=signal.name,
+        energy_j=joules,
+        low_j=ranges.get("low_j"),
+        high_j=ranges.get("high_j"),
+        hard_low_j=ranges.get("hard_low_j"),
+        hard_high_j=ranges.get("hard_high_j"),
+        mean_w=joules / covered_s if covered_s else None,
+        peak_w=_peak_w(recording, part, begin, end),
+        estimated=signal.estimated,
+        coverage=coverage,
+        share=part.share,
+        causes=causes,
+        **bill,
+    )
+
+
+def _ranges(recording: Recording, part: _Part, life: Life) -> tuple[dict[str, float | None], list[str]]:
+    """What can have been used between two moments, within 95 % and at all, and why that is a range.
+
+    The ranges are attribution's, gain included; the split between processes widens them.
+    """
+    signal, causes = part.curve.signal, []
+    joules = part.curve.between(*life).measured
+    ranges = None if signal.estimated else window_range(recording, part.metered, *life)
+    error = signal.gain_error or 0.0
+    if ranges is not None:
+        line = part.metered.lines[0] if part.metered.lines else None
+        causes.append("windows, lag and scatter of its readings" if signal.kind == "gauge" else "update period")
+        ends = [float(getattr(ranges, name)[0]) for name in ("low", "high", "hard_low", "hard_high")]
+        if line is not None:
+            causes.append(
+                "gain of its sensor, by the table" if not line.origin else f"gain of its sensor, by {line.origin}"
+            )
+        elif error:
+            causes.append(f"gain ±{error:.0%}")
+    elif error:
+        ends = [joules * (1 - error), joules * (1 + error)] * 2
+        causes.append(f"{'model' if signal.estimated else 'gain'} ±{error:.0%}")
+    else:
+        return {}, ["a gauge between its readings is unknown"]
+    if coverage := signal.declared.get("coverage"):
+        causes.append(f"sees {coverage:.0%} of the time" if coverage < 1 else "averages over its window")
+    _, low, high = part.shares
+    if high > low:
+        causes.append("split between processes by CPU time")
+    names = ("low_j", "high_j", "hard_low_j", "hard_high_j")
+    known = [np.isfinite(ends[1])] * 2 + [np.isfinite(ends[3])] * 2  # half a range is none
+    each = zip(names, ends, known, (low, high, low, high), strict=True)
+    return {name: share * value if k else None for name, value, k, share in each}, causes
+
+
+def _peak_w(recording: Recording, part: _Part, begin: int, end: int) -> float | None:
+    """The largest reading of power in the run; without any, the steepest stretch of the energy curve.
+
+    None where that stretch may as well be the counter's jitter: between the readings around it at least the mean has
+    to be sure. (Inside a single update nothing is sure, so a slow counter is judged from reading to reading.)
+    """
+    for signal in () if part.metered.parts else recording.signals:
+        if signal.device == part.device.name and signal.unit == "W" and signal.kind == "gauge":
+            inside = signal.values[(signal.times >= begin) & (signal.times <= end)]
+            if len(inside):
+                return float(inside.max() * signal.scale) * part.share
+    if not len(part.curve.times):
+        return None
+    begin, end = max(begin, int(part.curve.times[0])), min(end, int(part.curve.times[-1]))  # as the mean: what was seen
+    step = max(1, min(recording.clock.ticks(POWER_SPAN_S), end - begin))
+    grid = np.append(np.arange(begin, end - step + 1, step), end)
+    seconds = np.diff(grid) / recording.clock.ticks_per_s
+    if not len(seconds):
+        return None
+    powers = np.diff(part.curve.at(grid)) / seconds
+    at = int(powers.argmax())
+    times = part.curve.times
+    first = int(times[np.searchsorted(times, grid[at], "right") - 1])
+    last = int(times[np.searchsorted(times, grid[at + 1])])
+    sure = span_bounds(part.curve, first, last)
+    sure_w = np.inf if sure is None else sure[0] / ((last - first) / recording.clock.ticks_per_s)
+    if len(seconds) > 1 and sure_w <= np.average(powers, weights=seconds):
+        return None  # as much as a late update makes of the mean
+    return float(powers[at]) * part.share
+
+
+def _gauges(recording: Recording, device: Device, begin: int, end: int) -> dict[str, float]:
+    """Means over the run of what else the device says: utilisation, memory, temperature, clocks."""
+    means: dict[str, float] = {}
+    for signal in recording.signals:
+        if signal.device != device.name or signal.kind != "gauge" or signal.unit == "W":
+            continue
+        inside = signal.values[(signal.times >= begin) & (signal.times <= end)]
+        if len(inside):
+            quantity = signal.name.split()[-1]
+            unit = SUFFIXES[signal.unit]
+            means[f"{quantity}_{unit}"] = float(inside.mean() * signal.scale)
+            means[f"max_{quantity}_{unit}"] = float(inside.max() * signal.scale)
+    busy = _busy_mean_w(recording, begin, end, device)
+    return means if busy is None else means | {"busy_mean_w": busy}
+
+
+def _busy_mean_w(recording: Recording, begin: int, end: int, device: Device | None) -> float | None:
+    """The mean of the power readings taken while a device was in use (utilisation > 0); None: all devices pooled."""
+    chosen = []
+    for d in recording.devices if device is None else [device]:
+        powers = [s for s in recording.signals if s.device == d.name and s.kind == "gauge" and s.unit == "W"]
+        readings = busy_readings(recording, powers[0], begin, end) if powers else None
+        chosen += [] if readings is None else [readings]
+    pooled = np.concatenate(chosen) if chosen else np.empty(0)
+    return float(pooled.mean()) if len(pooled) else None
+
+
+def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) -> npt.NDArray[np.float64] | None:
+    """A gauge's readings of the time in which its device was in use; None if it does not say when it is."""
+    gauges = (s for s in recording.signals if s.device == signal.device and s.kind == "gauge")
+    use = next((s for s in gauges if s.name.endswith("utilisation")), None)
+    if use is None or not len(use):
+        return None
+    inside = (signal.times >= begin) & (signal.times <= end)
+    at = np.searchsorted(use.times, signal.times[inside], side="left" if signal is use else "right")
+    busy = use.values[np.clip(at, 0, len(use) - 1)] > 0  # the next one tells of the time before it
+    return np.asarray(signal.values[inside][busy] * float(signal.scale), np.float64)
+
+
+# --------------------------------------------------------------------------------------------------------- the whole
+
+
+def _share(recording: Recording, parts: Sequence[_Part], is_own: bool) -> str:
+    """Bill each device; where only the command's part counts, its share of it, and the rule in words."""
+    rates = []
+    for part in parts:
+        inside = part.curve.between(*recording.life)
+        how = device_division(recording, part.metered, Question(scope="process"))
+        if inside.measured <= 0:
+            continue
+        part.bill = bill = bill_of(inside, how, recording.clock.ticks_per_s)
+        if not is_own:
+            continue
+        if how.usage is None:
+            mig = "its counter is that of all its MIG instances" if part.device.properties.get("mig") else ""
+            reason = mig or "who used it is not known"
+            part.notes.append(f"{part.device.name}: {reason}, so all of it is counted")
+            continue
+        ends = (bill.own_j, bill.own_low_j, bill.own_high_j)
+        likely, low, high = (value / inside.measured for value in ends)
+        part.shares = likely, min(low, likely), max(high, likely)
+        rates.append(f"{part.device.name} {likely:.1%}")
+    return (
+        f"by share of busy CPU time, GPUs by utilisation per process: {', '.join(rates) or 'not known here'}"
+        if is_own
+        else ""
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _with_carbon(
+    summary: Summary,
+    recording: Recording,
+    parts: Sequence[_Part],
+    begin: int,
+    end: int,
+    zone: str | None,
+    intensity: float | str | None,
+) -> Summary:
+    from ..carbon import emissions
+
+    ticks = np.linspace(begin, end, min(_CURVE_POINTS, max(2, (end - begin) // recording.clock.ticks(0.1)))).astype(int)
+    joules = sum(own_curve(recording, part.metered, None, *recording.life).at(ticks) for part in parts)
+    epoch_ns = (recording.clock.epoch_ns or 0) + recording.clock.ns(ticks)
+    emitted = emissions((epoch_ns, joules), zone=zone, intensity=intensity)
+    carbon = emitted.as_dict() | {"estimated": summary.estimated}
+    carbon.pop("slices")
+    return replace(summary, co2e_g=emitted.co2e_g, carbon=carbon)

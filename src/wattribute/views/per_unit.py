@@ -1,0 +1,44 @@
+"""Energy per unit of work in words: of the whole run, and of a row, with its range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..model import Attribution
+from .names import clean
+from .numbers import bounded, count
+
+
+def whole_per_unit(attribution: Attribution) -> str:
+    """What was measured per unit, as "28.2 mJ ± 14 estimated (517 counted)"; empty without a unit or a count."""
+    if attribution.question.per is None or not attribution.count:
+        return ""
+    measured = attribution.devices.filter("counted") if attribution.devices["counted"].any() else attribution.devices
+    amounts = [_measured(row, attribution.suffix) for row in measured.to_dicts()]
+    ends = [None if None in ends else sum(ends) / attribution.count for ends in zip(*amounts, strict=True)]
+    what = "estimated" if measured["estimated"].any() else "measured"
+    amount = bounded(ends[0], ends[1], ends[2], attribution.unit)
+    return f"{amount} {what}, idle included ({count(attribution.count)} counted)"
+
+
+def line_per_unit(attribution: Attribution) -> str:
+    """The same with the unit in front."""
+    words = whole_per_unit(attribution)
+    return f"per {clean(str(attribution.question.per))}: {words}" if words else ""
+
+
+def row_per_unit(row: Mapping[str, Any], device: Mapping[str, Any], unit: str, symbol: str) -> str:
+    """A row's total per unit with its range; that of an estimate is what its model says of its error."""
+    name = f"{unit}_per_unit"
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if low is None and row[name] is not None and device["estimated"] and device["gain_error"]:
+        low, high = (row[name] * (1 + error) for error in (-device["gain_error"], device["gain_error"]))
+    return bounded(row[name], low, high, symbol)
+
+
+def _measured(device: Mapping[str, Any], unit: str) -> tuple[Any, Any, Any]:
+    value = device[f"measured_{unit}"]
+    if device["estimated"] and device["gain_error"]:
+        return value, value * (1 - device["gain_error"]), value * (1 + device["gain_error"])
+    return value, device[f"measured_low_{unit}"], device[f"measured_high_{unit}"]

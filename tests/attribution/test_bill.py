@@ -1,0 +1,221 @@
+"""The bill of a shared device: static, the command's part, other processes, with books that balance."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wattribute import attribute
+from wattribute.errors import OptionError
+from wattribute.testing.simulation import SimulatedRun, Simulation, Steps, Wave
+
+FLOOR_W = 20.0
+
+
+def shared(
+    command_w: float = 30.0, neighbours: int = 1, neighbour_w: float = 30.0, period_s: float = 0.02, **metadata: str
+) -> SimulatedRun:
+    """A package with a floor: the command works from 1 to 7 s and sleeps until 9 s, neighbours keep a core each."""
+    machine = Simulation(length_s=10, seed=1, scope="process", **metadata)
+    cpu = machine.device("package 0", floor_w=FLOOR_W).counter(period_s=period_s)
+    machine.thread(cpu, [("work", 1.0, 7.0, command_w), ("sleep", 7.0, 9.0, 0.0)], sleeping=["sleep"])
+    for number in range(neighbours):
+        machine.tenant(cpu, f"neighbour {number}", Wave(neighbour_w), cores=1.0)
+    if not neighbours:
+        machine.tenant(cpu, "nothing", Wave(0.0), cores=1e-9)
+    return machine.run()
+
+
+def of_frame(found, frame: str, column: str = "self_j") -> float:
+    return found.rows.filter(found.rows["frame"] == frame)[column].sum()
+
+
+def balance(found) -> None:
+    measured, idle = found.devices["measured_j"].sum(), found.devices["idle_j"].sum()
+    assert found.rows["self_j"].sum() + idle == pytest.approx(measured, rel=1e-9)
+
+
+def test_the_bill_of_a_command_beside_a_neighbour_by_hand():
+    """20 W × 10 s static; 30 W × 6 s the command; 30 W × 10 s the neighbour: 680 J."""
+    found = attribute(shared().recording, by="frame", floor="package 0=20W", static="apart")
+    assert of_frame(found, "work") == pytest.approx(180, rel=1e-3)
+    assert of_frame(found, "other processes") == pytest.approx(300, rel=1e-3)
+    assert of_frame(found, "static") == pytest.approx(200, rel=1e-6)
+    assert of_frame(found, "sleep") < 0.01 * 480  # a sleeping function has almost no dynamic energy
+    assert found.devices["static_j"].item() == pytest.approx(200, rel=1e-6)
+    balance(found)
+
+
+@pytest.mark.parametrize(
+    ("rule", "command_j", "others_j", "static_j"),
+    [
+        ("apart", 180, 300, 200),
+        ("mine", 180 + 160, 300, 0),  # of the floor 8 s lie in its spans, 2 s are idle
+        ("even", 180 + 80, 300 + 100, 0),
+        ("reserved", 180 + 40, 300 + 150, 0),  # a quarter of the CPUs
+    ],
+)
+def test_static_energy_follows_its_rule(rule, command_j, others_j, static_j):
+    found = attribute(shared(reserved=0.25).recording, by="frame", floor="cpu=20W", static=rule)
+    assert of_frame(found, "work") + of_frame(found, "sleep") == pytest.approx(command_j, rel=2e-3)
+    assert of_frame(found, "other processes") == pytest.approx(others_j, rel=2e-3)
+    assert of_frame(found, "static") == pytest.approx(static_j, rel=1e-6)
+    rows = found.rows
+    assert (rows["static_j"] + rows["dynamic_j"] - rows["self_j"]).abs().max() < 1e-9
+    balance(found)
+
+
+@pytest.mark.parametrize("neighbours", range(1, 7))
+def test_equal_tenants_get_equal_dynamic_energy(neighbours):
+    """Concave power over load: the command's core is as good as any other one, whatever the sum."""
+    machine = Simulation(length_s=6, scope="process")
+    cpus = [machine.device(f"package {i}", floor_w=25).counter(period_s=0.001) for i in range(2)]
+    tenants = neighbours + 1
+    whole_w = 40 * tenants**0.7  # concave: the second thread of a core adds less than the first
+    for number, cpu in enumerate(cpus):
+        each_w = whole_w / tenants * (1 + 0.3 * number)
+        machine.thread(cpu, [("work", 0.0, 6.0, each_w)])
+        for tenant in range(neighbours):
+            machine.tenant(cpu, f"tenant {tenant}", Wave(each_w), cores=1.0)
+    run = machine.run()
+    found = attribute(run.recording, by=("device", "frame"), floor="cpu=25W")
+    for cpu in cpus:
+        mine = found.rows.filter((found.rows["device"] == cpu.name) & (found.rows["frame"] == "work"))["dynamic_j"]
+        assert mine.item() == pytest.approx(run.frames_j[cpu.name, "work"], rel=0.05)
+    balance(found)
+
+
+@pytest.mark.parametrize("watts", [(40.0, 20.0), (20.0, 40.0), (30.0, 30.0), (45.0, 22.5)])
+@pytest.mark.parametrize("neighbours", [1, 3, 6])
+def test_unequal_tenants_are_inside_the_range(watts, neighbours):
+    run = shared(watts[0], neighbours, watts[1])
+    found = attribute(run.recording, by="frame", floor="cpu=20W", static="apart")
+    for frame, truth in (
+        ("work", run.frames_j["package 0", "work"]),
+        ("other processes", sum(joules for joules in run.tenants_j.values())),
+    ):
+        row = found.rows.filter(found.rows["frame"] == frame).to_dicts()[0]
+        assert row["self_low_j"] <= truth <= row["self_high_j"]
+        assert row["dynamic_low_j"] <= truth <= row["dynamic_high_j"]
+    balance(found)
+
+
+def test_a_program_alone_gets_what_it_got_before():
+    run = shared(neighbours=0)
+    machine, alone = (
+        attribute(run.recording, by="frame", scope=scope, floor="cpu=20W", begin=1, end=7)
+        for scope in ("machine", "process")
+    )
+    assert of_frame(alone, "work") == pytest.approx(of_frame(machine, "work"), rel=1e-6)
+    assert "other processes" not in machine.rows["frame"].to_list()
+
+
+def test_the_part_is_taken_interval_by_interval():
+    """Power and neighbours vary: 10 W alone for 5 s, 100 W with an equal neighbour for 5 s: 50 + 250 J."""
+    machine = Simulation(length_s=10, scope="process")
+    cpu = machine.device("package 0").counter(period_s=0.02)
+    machine.thread(cpu, [("alone", 0.0, 5.0, 10.0), ("crowded", 5.0, 10.0, 50.0)])
+    machine.tenant(cpu, "late", Steps([0, 5, 10], [0.0, 50.0]), cores=Steps([0, 5, 10], [0.0, 1.0]))
+    found = attribute(machine.run().recording, by="frame")
+    assert of_frame(found, "alone") == pytest.approx(50, rel=5e-3)
+    assert of_frame(found, "crowded") == pytest.approx(250, rel=5e-3)  # one number for the run would say 450 x 2/3
+    balance(found)
+
+
+@pytest.mark.parametrize("by", ["frame", "path", "process", "location", "device", "frame,bin=500ms", "reading", "role"])
+@pytest.mark.parametrize("method", ["linear", "window"])
+def test_books_balance_however_rows_are_grouped(by, method):
+    for rule in ("apart", "mine", "even"):
+        balance(attribute(shared().recording, by=by, method=method, floor="cpu=20W", static=rule))
+
+
+def test_rows_of_spans_add_up_too():
+    found = attribute(shared().recording, floor="cpu=20W", static="apart", spans=True)
+    assert set(found.rows["frame"]) == {"work", "sleep", "other processes", "static"}
+    balance(found)
+
+
+def test_the_row_can_be_selected_and_left_out():
+    found = attribute(shared().recording, by="frame", floor="cpu=20W", frame="work")
+    assert found.rows["frame"].to_list() == ["work"]
+    assert found.rows["self_j"].sum() + found.left_out + found.devices["idle_j"].sum() == pytest.approx(680, rel=1e-3)
+
+
+def test_static_and_dynamic_without_other_processes():
+    """A trace: 20 W at rest, the rows keep their floor and say how much it is."""
+    machine = Simulation(length_s=4)
+    gpu = machine.device("GPU 0", floor_w=20).counter(period_s=0.01)
+    machine.stream(gpu, [("gemm", 1.0, 2.0, 100.0), ("copy", 2.0, 3.0, 10.0)])
+    run = machine.run()
+    plain = attribute(run.recording, by="frame")
+    assert "static_j" not in plain.rows.columns  # no floor is known: nothing is guessed
+    found = attribute(run.recording, by="frame", floor="GPU 0=20W")
+    assert found.rows["self_j"].to_list() == plain.rows["self_j"].to_list()
+    for frame, dynamic_j in (("gemm", 100), ("copy", 10)):
+        assert of_frame(found, frame, "static_j") == pytest.approx(20, rel=1e-6)
+        assert of_frame(found, frame, "dynamic_j") == pytest.approx(dynamic_j, rel=1e-3)
+    unsure = attribute(run.recording, by="frame", floor="gpu=20W±5W").rows
+    row = unsure.filter(unsure["frame"] == "gemm").to_dicts()[0]
+    assert (row["static_low_j"], row["static_high_j"]) == (pytest.approx(15), pytest.approx(25))
+    assert row["dynamic_low_j"] <= 100 <= row["dynamic_high_j"]
+    apart = attribute(run.recording, by="frame", floor="gpu=20W", static="apart")
+    assert of_frame(apart, "static") == pytest.approx(80, rel=1e-6)
+    assert of_frame(apart, "gemm") == pytest.approx(100, rel=1e-3)
+    balance(apart)
+
+
+def test_static_energy_is_no_more_than_what_was_used():
+    """A floor that is said too high: ∫ min(floor, P) dt."""
+    machine = Simulation(length_s=2)
+    gpu = machine.device("GPU 0", floor_w=20).counter(period_s=0.01)
+    machine.stream(gpu, [("gemm", 0.0, 1.0, 100.0), ("rest", 1.0, 2.0, 0.0)])
+    found = attribute(machine.run().recording, by="frame", floor="gpu=50W")
+    assert of_frame(found, "gemm", "static_j") == pytest.approx(50, rel=1e-3)
+    assert of_frame(found, "rest", "static_j") == pytest.approx(20, rel=1e-2)
+    assert of_frame(found, "rest", "dynamic_j") == pytest.approx(0, abs=0.2)
+
+
+def test_clocks_of_packages_speak_for_their_own_package():
+    """The neighbour works on package 1 only; the command on both."""
+    from dataclasses import replace
+
+    machine = Simulation(length_s=4, scope="process")
+    cpus = [machine.device(f"package {i}").counter(period_s=0.01) for i in range(2)]
+    for cpu in cpus:
+        machine.thread(cpu, [("work", 0.0, 4.0, 10.0)])
+    machine.tenant(cpus[1], "neighbour", Wave(10.0), cores=1.0)
+    recording = machine.run().recording
+    others = next(s for s in recording.signals if s.name == "cpu time of other processes")
+    own = [s for s in recording.signals if s.name == "cpu time"]
+    per_package = [replace(others, device="package 1"), replace(others, values=0 * others.values, device="package 0")]
+    per_package += [
+        replace(s, name="cpu time of the command", location=-1, device=f"package {s.location}") for s in own
+    ]
+    kept = [s for s in recording.signals if s is not others and s.name != "cpu time"]
+    recording = replace(recording, signals=(*kept, *per_package))
+    found = attribute(recording, by=("device", "frame"))
+    work = dict(found.rows.filter(found.rows["frame"] == "work").select("device", "self_j").iter_rows())
+    assert work == {"package 0": pytest.approx(40, rel=1e-3), "package 1": pytest.approx(40, rel=1e-3)}
+    balance(found)
+
+
+@pytest.mark.parametrize("text", ["60W", "GPU 0=", "GPU 0=much", "=60W"])
+def test_a_floor_that_is_no_power_is_refused(text):
+    with pytest.raises(OptionError, match="DEVICE=WATTS"):
+        attribute(shared().recording, floor=text)
+
+
+@given(
+    st.floats(0, 50),
+    st.floats(0, 50),
+    st.floats(0.0, 40),
+    st.sampled_from(["apart", "mine", "even", "reserved"]),
+    st.sampled_from([0.001, 0.03, 0.3]),
+)
+def test_books_balance_for_any_powers(command_w, neighbour_w, floor_w, rule, period_s):
+    run = shared(command_w, 2, neighbour_w, period_s)
+    found = attribute(run.recording, by="frame", floor=f"cpu={floor_w:.3f}W", static=rule)
+    measured, idle = found.devices["measured_j"].sum(), found.devices["idle_j"].sum()
+    assert found.rows["self_j"].sum() + idle == pytest.approx(measured, rel=1e-9, abs=1e-9)
+    assert (found.rows["self_j"] >= -1e-9).all()
+    assert np.nanmin(found.rows["dynamic_j"].to_numpy()) >= -1e-9

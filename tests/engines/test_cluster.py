@@ -1,0 +1,272 @@
+"""Reaching a cluster: what is not one is refused in seconds; workers with other code or other files are refused; one
+cluster serves a whole session."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+import wattribute
+from tests.conftest import ROOT
+from tests.engines.listeners import KINDS, listener
+from tests.engines.processes import scheduler, worker
+from tests.engines.test_contract import answer
+from wattribute.engines import cluster, identity
+from wattribute.errors import ClusterError, NoDataError
+from wattribute.readers.otf2.writer import Writer
+
+pytest.importorskip("distributed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_port_where_something_else_listens(trace, kind):
+    with listener(kind) as port:
+        began = time.monotonic()
+        with pytest.raises(
+            ClusterError, match=rf"no Dask scheduler answers at tcp://127.0.0.1:{port} within \d+ s \(.+\)"
+        ):
+            wattribute.attribute(trace, engine=f"dask:tcp://127.0.0.1:{port}")
+        waited_s = time.monotonic() - began
+    assert waited_s < 60  # without an end before; 5 s on a quiet machine
+
+
+def test_a_worker_is_no_scheduler(dask_cluster):
+    address = next(iter(dask_cluster.scheduler_info["workers"]))
+    with pytest.raises(ClusterError, match="it answers as a Worker"), cluster.connected(address, None):
+        pass
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_line_says_so_in_one_line(trace, kind):
+    with listener(kind) as port:
+        done = command("attribute", str(trace), "--engine", f"dask:tcp://127.0.0.1:{port}")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("wattribute: no Dask scheduler answers at")
+
+
+def command(*arguments):
+    call = [sys.executable, "-m", "wattribute", *arguments]
+    return subprocess.run(call, capture_output=True, text=True, timeout=120, cwd=ROOT)
+
+
+def test_a_session_has_one_cluster(monkeypatch):
+    with cluster.session():
+        with cluster.connected("", 1) as first:
+            pass
+        with cluster.session(), cluster.connected("", 1) as second:
+            assert second is first
+        assert first.status == "running"
+    assert first.status == "closed"
+
+
+def test_runs_of_an_ensemble_share_one_cluster(trace, monkeypatch):
+    opened = []
+    own = cluster._own
+    monkeypatch.setattr(cluster, "_own", lambda *given: opened.append(given) or own(*given))
+    monkeypatch.chdir(trace.parent)
+    wattribute.compare([trace.name, trace], [trace], by="frame", engine="dask", threads=1)
+    assert len(opened) == 1
+
+
+def test_work_follows_the_workers_that_come(tmp_path):
+    at = scheduler(tmp_path)
+    with at as (address, _), cluster.connected(address, None) as client, worker(address, tmp_path / "a"):
+        assert cluster.check(client, wait_s=60) == 1
+        assert cluster.check(client, 2, wait_s=0.5) == 1  # the second did not come
+        with worker(address, tmp_path / "b"):
+            assert cluster.check(client, 2, wait_s=60) == 2
+
+
+# ------------------------------------------------------------------------------------------------------- other code
+
+
+def test_other_code_of_the_same_version(tmp_path, trace):
+    """A worker whose package differs by a line."""
+    other = tmp_path / "other"
+    shutil.copytree(ROOT / "src" / "wattribute", other / "wattribute", ignore=shutil.ignore_patterns("__pycache__"))
+    with (other / "wattribute" / "attribution" / "shares.py").open("a") as file:
+        file.write("# a rule that was changed\n")
+    with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", PYTHONPATH=str(other)):
+        told = answer(trace, engine=f"dask:{address}")
+    assert "runs other code of wattribute than the client, though the version is the same" in told
+    assert told.startswith("worker tcp://")
+
+
+def test_a_worker_that_comes_late_with_other_code_refuses(trace, monkeypatch):
+    """The check at the beginning does not see it; the task does."""
+    from wattribute.engines import dask
+
+    with pytest.raises(ClusterError, match=r"worker .*, process \d+ runs other code"):
+        dask._check("another hash", None, {}, ())
+
+
+# ------------------------------------------------------------------------------------------------------ other files
+
+
+def write(folder, work_ticks):
+    """One thread and a counter; archives of two lengths of work differ in their event files only."""
+    with Writer(folder) as trace:
+        node = trace.node("host", "node", domain="shared_memory")
+        process = trace.process("MPI Rank 0", node)
+        main, work = trace.region("main"), trace.region("work")
+        thread = trace.location("Master thread", process)
+        thread.enter(0, main)
+        thread.enter(1_000, work)
+        thread.leave(1_000 + work_ticks, work)
+        thread.leave(1_000_000, main)
+        meter = trace.location("energy", process, "metric")
+        metric = trace.metric_class([trace.member("powercap:::ENERGY_UJ:ZONE0", "uJ")])
+        instance = trace.metric_instance(metric, meter.number, "node", node)
+        for i in range(11):
+            meter.readings([i * 100_000], instance, [i * 1_000_000])
+    return folder
+
+
+def test_identity_is_size_time_and_the_ends(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"a" * 10_000)
+    shutil.copy2(one, other)
+    assert identity.of_file(str(one)) == identity.of_file(str(other))  # a copy that keeps its times
+    known = os.stat(one).st_mtime_ns
+    other.write_bytes(b"a" * 9_999 + b"b")
+    os.utime(other, ns=(known, known))
+    assert identity.of_file(str(one)) != identity.of_file(str(other))
+    other.write_bytes(b"a" * 10_000)
+    os.utime(other, ns=(known, known + 1))
+    assert identity.of_file(str(one)) != identity.of_file(str(other))
+    assert identity.of_file(str(tmp_path / "none")) == b""
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts need root")
+def test_another_file_under_the_same_path(tmp_path):
+    """A worker on whose node another archive of the same definitions lies under the client's path."""
+    here, there = write(tmp_path / "here", 300_000), write(tmp_path / "there", 700_000)
+    definitions = [(folder / "traces.def").read_bytes() for folder in (here, there)]
+    assert definitions[0] == definitions[1]
+    mount = subprocess.run(["unshare", "-m", "mount", "--bind", there, here], capture_output=True)
+    if mount.returncode:
+        pytest.skip(f"no mounts here: {mount.stderr.decode()}")
+    elsewhere = ["unshare", "-m", "sh", "-c", f'mount --bind {there} {here} && exec "$@"', "sh"]
+    refused = pytest.raises(NoDataError, match=r"worker .* has another file than the client under .*\.evt")
+    with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", elsewhere), refused:
+        wattribute.attribute(here, engine=f"dask:{address}")
+
+
+def test_a_file_that_changes_on_the_way(tmp_path, dask):
+    """Read by the client, changed before the workers fold it."""
+    folder = write(tmp_path / "trace", 300_000)
+    recording = wattribute.read(folder)
+    files = identity.of_locations(recording.spans, recording.spans.locations())
+    assert not identity.different(recording.spans, files, recording.spans.locations())
+    os.utime(folder / "traces" / "0.evt", ns=(1, 1))
+    assert identity.different(recording.spans, files, recording.spans.locations()).endswith("0.evt")
+
+
+# -------------------------------------------------------------------------------------------------- partial results
+
+
+def test_a_partial_result_has_an_exit_code_of_its_own(tmp_path, trace):
+    """The scheduler dies while the last location is folded; the command shows the rest, says so, and exits 4."""
+    with scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
+        script = (
+            "import sys, dataclasses, pathlib\n"
+            "import wattribute.engines as engines\n"
+            "from wattribute.engines import cluster\n"
+            "from tests.engines.deadly import Deadly\n"
+            "cluster.CONNECT_S = 2\n"
+            "prepare = engines._prepare\n"
+            "def deadly(*given, **named):\n"
+            "    base, recording, *rest = prepare(*given, **named)\n"
+            "    last = list(recording.spans.locations())[-1]\n"
+            f"    spans = Deadly(recording.spans, last, pathlib.Path({str(tmp_path / 'died')!r}), {pid}, after_s=1)\n"
+            "    return base, dataclasses.replace(recording, spans=spans), *rest\n"
+            "engines._prepare = deadly\n"
+            "from wattribute.cli import main\n"
+            "main()\n"
+        )
+        options = ["--metric", "energy_count", "--by", "location", "--engine", f"dask:{address}"]
+        call = [sys.executable, "-c", script, "attribute", str(trace), *options]
+        done = subprocess.run(call, capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert done.returncode == 4, done.stderr
+    lines = [
+        line for line in done.stderr.splitlines() if line.startswith("wattribute: partial result: 1 of 4 locations")
+    ]
+    assert len(lines) == 1
+    assert "GPU" in done.stdout
+
+
+def test_an_answer_that_does_not_balance_is_refused(trace, dask, monkeypatch):
+    from wattribute.attribution import rollup
+
+    found = wattribute.attribute(trace, metric="ZONE", engine=dask)
+    assert found.rows.height
+    monkeypatch.setattr(rollup, "_BALANCE_TOLERANCE", -1.0)  # nothing balances
+    with pytest.raises(ClusterError, match=r"a worker's answer does not balance \(.* attributed and .* idle are not"):
+        wattribute.attribute(trace, metric="ZONE", engine=dask)
+
+
+# --------------------------------------------------------------------------------------------------- readings stay
+
+
+def test_the_client_holds_no_readings(trace, dask):
+    found = wattribute.attribute(trace, engine=dask)
+    expected = wattribute.attribute(trace)
+    assert found.recording.signals
+    for one, other in zip(found.recording.signals, expected.recording.signals, strict=True):
+        assert "times" not in vars(one)
+        assert (len(one), one.extent, one.moves) == (len(other), other.extent, other.moves)
+    one = found.recording.signals[0]
+    assert one.values.tolist() == expected.recording.signals[0].values.tolist()  # looked at, they are read
+    assert list(found.problems) == list(expected.problems)
+
+
+# ----------------------------------------------------------------------------------------------------------- Arkouda
+
+
+class Client:
+    """So much of a client that a connection can be tried; ``connect`` waits for an answer that never comes."""
+
+    searchsorted = None
+
+    def connect(self, server, port, timeout):
+        time.sleep(30)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_arkouda_server(trace, kind, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arkouda", Client())
+    with listener(kind) as port, pytest.raises(ClusterError, match=rf"127.0.0.1:{port} .*\((it says|it speaks)"):
+        wattribute.attribute(trace, engine=f"arkouda:127.0.0.1:{port}")
+
+
+def test_another_server_of_zeromq(trace, monkeypatch):
+    """It greets as Arkouda's does, and never answers."""
+    monkeypatch.setitem(sys.modules, "arkouda", Client())
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        import threading
+
+        def serve():
+            for _ in range(2):
+                peer, _ = made.accept()
+                peer.sendall(b"\xff" + bytes(7) + b"\x01\x7f")
+                open_.append(peer)
+
+        open_ = []
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(ClusterError, match=r"no answer within \d+ s"):
+            wattribute.connect("127.0.0.1", made.getsockname()[1])
+
+
+def test_a_socket_of_zeromq_greets_so():
+    zmq = pytest.importorskip("zmq")
+    from wattribute.engines import arkouda
+
+    with zmq.Context() as context, context.socket(zmq.REP) as server:
+        port = server.bind_to_random_port("tcp://127.0.0.1")
+        greeting = arkouda._greeting("127.0.0.1", port)
+    assert greeting[:1] + greeting[9:] == arkouda._ZMTP

@@ -1,0 +1,40 @@
+"""Energy per unit of work in charts, reports and tables."""
+
+import numpy as np
+import pytest
+
+import wattribute
+from wattribute.model import Signal, counts
+from wattribute.testing.recordings import RecordingBuilder
+from wattribute.views.per_unit import line_per_unit, row_per_unit
+
+
+@pytest.fixture
+def recording():
+    made = RecordingBuilder(10, name="served").thread("prefill 0..40, decode 40..100")
+    tokens = Signal("tokens", "delta", counts.UNIT, np.array([20, 70]), np.array([80.0, 20.0]), location=0)
+    return made.counter("package 0", np.linspace(0, 100, 101)).signals(tokens).recording()
+
+
+def test_the_line_of_a_run(recording):
+    found = wattribute.attribute(recording, by="frame", per="tokens")
+    assert line_per_unit(found) == "per tokens: 1.00 J measured, idle included (100 counted)"
+    assert line_per_unit(wattribute.attribute(recording, by="frame")) == ""
+    rows = {row["frame"]: row for row in found.rows.to_dicts()}
+    device = {"estimated": False, "gain_error": None}
+    assert row_per_unit(rows["decode"], device, "j", "J") == "3.00 J"  # 60 J over 20
+    estimated = rows["decode"] | {"j_per_unit_low": None, "j_per_unit_high": None}
+    assert row_per_unit(estimated, {"estimated": True, "gain_error": 0.5}, "j", "J") == "3.00 J ± 1.5"
+
+
+def test_charts_say_it_in_their_caption(recording):
+    chart = wattribute.plot.books(wattribute.attribute(recording, per="tokens"))
+    assert "Per tokens: 1.00 J measured, idle included (100 counted)." in chart.to_json()
+
+
+def test_reports_have_it_in_numbers_and_rows(recording, tmp_path):
+    wattribute.write_report(recording, tmp_path / "report.md", per="tokens")
+    text = (tmp_path / "report.md").read_text()
+    assert "| per tokens |" in text
+    assert "total per tokens" in text
+    assert "3.00 J |" in text

@@ -99,7 +99,7 @@ def work(peer: str, path: Path) -> None:
     begin, cpu = time.perf_counter(), time.process_time()
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if peer == "wattribute":
-        found = wattribute.readers.read(path)
+        found = wattribute.read(path)
         count = sum(len(found.spans.spans(at)) for at in found.spans.locations())
     elif peer == "json.load":
         with open(path, encoding="utf-8") as file:

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import polars as pl
 
-from wattribute.attribution.compare import Comparison, compare_tables
+from wattribute.comparison.groups import Comparison, compare_tables
 
 FRAMES = [f"frame {i}" for i in range(12)]
 MEAN_J = 1000.0 / np.arange(1, 13)

@@ -1,6 +1,10 @@
-"""What profiling costs: the same script bare, under wattribute's three modes, cProfile, pyinstrument and scalene.
+"""What profiling costs and how right it is: wattribute's three modes beside cProfile, pyinstrument, scalene and py-spy.
 
-    python benchmarks/profile.py [--peers FOLDER/bin] [--repeats 5]
+    python benchmarks/profile.py [--peers FOLDER/bin] [--repeats 5] [--seconds 4]
+
+First the errors: programs that clock their own functions (computing, sleeping, native calls that hold or release the
+GIL, locks, generators, threads) run under each profiler; a number is the largest error of a function's share of the
+time, in points of a hundred. Then the cost: the same script bare and under each.
 
 Runs take turns, so that a busy machine is busy for all; times are medians of the script's own clock around its work,
 start-up is the whole process's wall time minus that. CPU seconds are those of the process (with its children).
@@ -9,6 +13,7 @@ start-up is the whole process's wall time minus that. CPU seconds are those of t
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -16,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 SCRIPT = """
 import sys, time
@@ -37,6 +43,129 @@ with open(sys.argv[1], "w") as file:
 """
 
 
+# Each has functions a and b, calls them in turns for MS milliseconds each, and says how long they took in all.
+TURNS = """
+import hashlib, json, sys, threading, time
+MS, SECONDS = float(sys.argv[2]), float(sys.argv[3])
+took = {"a": 0.0, "b": 0.0}
+def spin():
+    end = time.thread_time() + MS / 1000
+    while time.thread_time() < end: pass
+def turns(a, b):
+    begin = at = time.monotonic()
+    while at < begin + SECONDS:
+        a(); between = time.monotonic(); b()
+        took["a"] += between - at
+        at = time.monotonic()
+        took["b"] += at - between
+BODY
+with open(sys.argv[1], "w") as file: json.dump(took, file)
+"""
+DATA = "data = bytes(int(1.5e6 * MS))"  # about a millisecond of hashing per 1.5 MB
+PROGRAMS = {
+    "compute, sleep": "def a(): spin()\ndef b(): time.sleep(MS / 1000)\nturns(a, b)",
+    "compute, compute": "def a(): spin()\ndef b(): spin(); spin()\nturns(a, b)",
+    "native with GIL, sleep": "n = int(4e4 * MS)\ndef a(): sum(range(n))\ndef b(): time.sleep(MS / 1000)\nturns(a, b)",
+    "native without GIL, sleep": DATA + "\ndef a(): hashlib.sha256(data)\ndef b(): time.sleep(MS / 1000)\nturns(a, b)",
+    "native without GIL, compute": DATA + "\ndef a(): hashlib.sha256(data)\ndef b(): spin()\nturns(a, b)",
+    "generator, lock": """
+lock = threading.Lock(); lock.acquire()
+def generator():
+    while True: spin(); yield
+steps = generator()
+def a(): next(steps)
+def b(): lock.acquire(timeout=MS / 1000)
+turns(a, b)""",
+    "thread beside a computing one": """
+done = False
+def other():
+    while not done: sum(range(1000))
+thread = threading.Thread(target=other); thread.start()
+def a(): spin()
+def b(): time.sleep(MS / 1000)
+turns(a, b)
+done = True; thread.join()""",
+}
+TURNS_MS = (1, 5, 20, 100)
+
+
+def shares_of_time(folder: Path, peers: Path, seconds: float) -> None:
+    """Print the error of each profiler for each program."""
+    ways = ("sample", "trace", "cprofile", "py-spy", "pyinstrument")
+    print(f"{'error in points of 100':34}{'true a':>8}" + "".join(f"{way:>14}" for way in ways))
+    number = 0
+    for title, body in PROGRAMS.items():
+        script = folder / "turns.py"
+        script.write_text(TURNS.replace("BODY", body))
+        for ms in TURNS_MS:
+            row, truths = "", []
+            for way in ways:
+                number += 1
+                error = shown_error(way, [str(script)], folder, number, peers, [str(ms), str(seconds)], truths)
+                row += f"{'–' if error is None else f'{error:.1f}':>14}"
+            print(f"{f'{title}, {ms} ms':34}{statistics.mean(truths) if truths else 0:8.1f}{row}", flush=True)
+
+
+def shown_error(
+    way: str, script: list[str], folder: Path, number: int, peers: Path, arguments: list[str], truths: list[float]
+) -> float | None:
+    took, out = folder / f"truth-{number}", folder / f"seen-{number}"
+    words = [*script, str(took), *arguments]
+    if way == "py-spy":
+        spy = [str(peers / "py-spy"), "record", "--idle", "-r", "200", "-f", "raw", "-o", str(out), "--"]
+        command = [*spy, sys.executable, *words]
+    elif way == "pyinstrument":
+        command = [str(peers / "python"), "-m", "pyinstrument", "-r", "json", "-o", str(out), *words]
+    else:
+        meter = f"replay:{folder / 'meter.csv'}"
+        out = out.with_suffix(".watt")
+        command = [sys.executable, "-m", "wattribute", "profile", "-q", "--meters", meter, "--mode", way]
+        command += ["-o", str(out), *words]
+    try:
+        subprocess.run(command, capture_output=True, cwd=folder, timeout=300)
+    except OSError:
+        return None
+    if not took.exists() or not out.exists():
+        return None
+    truth = json.loads(took.read_text())
+    true_a = 100 * truth["a"] / (truth["a"] + truth["b"])
+    seen = {"py-spy": by_py_spy, "pyinstrument": by_pyinstrument}.get(way, by_wattribute)(out)
+    truths.append(true_a)
+    whole = sum(seen.values())
+    return abs(100 * seen["a"] / whole - true_a) if whole else None
+
+
+def by_py_spy(path: Path) -> dict[str, float]:
+    seen = {"a": 0.0, "b": 0.0}
+    for line in path.read_text().splitlines():
+        stack, _, count = line.rpartition(" ")
+        for frame in stack.split(";"):
+            if frame.split(" ")[0] in seen and "turns.py" in frame:
+                seen[frame.split(" ")[0]] += int(count)
+    return seen
+
+
+def by_pyinstrument(path: Path) -> dict[str, float]:
+    seen = {"a": 0.0, "b": 0.0}
+
+    def add(frame: dict[str, Any]) -> None:
+        if frame["function"] in seen and str(frame.get("file_path", "")).endswith("turns.py"):
+            seen[frame["function"]] += frame["time"]
+        for child in frame["children"]:
+            add(child)
+
+    add(json.loads(path.read_text())["root_frame"])
+    return seen
+
+
+def by_wattribute(path: Path) -> dict[str, float]:
+    import wattribute
+
+    rows = wattribute.attribute(wattribute.read(path), by="frame", bounds=False).rows
+    total = dict(zip(rows["frame"], rows["total_ns"], strict=True))
+    return {name: float(total.get(name, 0)) for name in ("a", "b")}
+
+
 def commands(script: str, peers: Path, folder: Path) -> dict[str, list[str]]:
     ours = [sys.executable, "-m", "wattribute", "profile", "-q", "--meters", f"replay:{folder / 'meter.csv'}"]
     python = str(peers / "python") if (peers / "python").exists() else sys.executable
@@ -45,6 +174,7 @@ def commands(script: str, peers: Path, folder: Path) -> dict[str, list[str]]:
         found[f"wattribute {mode}"] = [*ours, "--mode", mode, "-o", "{folder}.watt", script]
     found["cProfile"] = [sys.executable, "-m", "cProfile", "-o", os.devnull, script]
     found["pyinstrument"] = [python, "-m", "pyinstrument", "-o", os.devnull, script]
+    found["py-spy"] = [str(peers / "py-spy"), "record", "-f", "raw", "-o", os.devnull, "--", sys.executable, script]
     found["scalene"] = [python, "-m", "scalene", "run", "--cpu-only", "-o", str(folder / "scalene.json"), script]
     return found
 
@@ -66,6 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, default=Path(sys.executable).parent)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4, help="length of each program of known shares")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -73,6 +204,8 @@ def main() -> None:
         script.write_text(SCRIPT)
         rows = "\n".join(f"{i / 100},{i}" for i in range(20_000))
         (folder / "meter.csv").write_text(f"time_s,package 0:energy_j\n{rows}\n")
+        shares_of_time(folder, given.peers, given.seconds)
+        print()
         ways = commands(str(script), given.peers, folder)
         results: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}
         number = 0
@@ -81,7 +214,8 @@ def main() -> None:
                 number += 1
                 if (took := once(command, folder, number)) is not None:
                     results[way].append(took)
-    show(results)
+    if given.repeats:
+        show(results)
 
 
 def show(results: dict[str, list[tuple[float, float, float]]]) -> None:

@@ -24,12 +24,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.outputs.timeseries.servers import Victoria
+from wattribute.journal.file import NAME, Journal
 from wattribute.model import Device
-from wattribute.outputs.timeseries.following import Push
 from wattribute.outputs.timeseries.target import parse
 from wattribute.plugins import Channel
-from wattribute.recorders.journal import NAME, Journal
 from wattribute.recorders.sampler import plain
+from wattribute.sessions.follower_processes import Push
 
 LIMIT_PERCENT = 15.0
 

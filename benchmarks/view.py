@@ -1,6 +1,7 @@
-"""How the page scales: 10⁸ spans in 64 lanes (``--spans``, ``--lanes``), tiles, first paint, zoom steps, bytes.
+"""How the page scales: spans, lanes and names (``--spans``, ``--lanes``, ``--names``): tiles, first paint, zoom, sums.
 
-    python benchmarks/view.py [--spans 1e8] [--lanes 64] [--keep FOLDER]
+    python benchmarks/view.py [--spans 1e8] [--lanes 64] [--names 200] [--keep FOLDER]
+    python benchmarks/view.py --spans 1e7 --lanes 20000 --names 1e6
 
 Prints one line per promise: what was measured, the limit, and whether it holds. Every phase runs in a process of
 its own, so that peak memory is that phase's.
@@ -26,7 +27,6 @@ import numpy as np
 PER_S = 1_000_000_000
 LENGTH_S = 100
 BEST_OF = 3  # times, because other people's work on the machine only ever adds
-FRAMES = 200
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -39,8 +39,8 @@ FLAGS = [
 class Lanes:
     """A span source that makes up each lane when asked: bursts of short kernels of random length, back to back."""
 
-    def __init__(self, spans: int, lanes: int) -> None:
-        self.per_lane, self.lanes = spans // lanes, lanes
+    def __init__(self, spans: int, lanes: int, frames: int) -> None:
+        self.per_lane, self.lanes, self.frames = spans // lanes, lanes, frames
 
     def locations(self) -> Sequence[int]:
         return range(self.lanes)
@@ -54,53 +54,57 @@ class Lanes:
         scale = LENGTH_S * PER_S / float((length + pause).sum() * 1.0001)
         begin = np.cumsum(length + pause) - length
         start, end = (begin * scale).astype(np.int64), ((begin + length) * scale).astype(np.int64)
-        frame = (rng.integers(0, FRAMES, n) * (rng.random(n) < 0.5)).astype(np.int32)
+        frame = (rng.integers(0, self.frames, n) * (rng.random(n) < 0.5)).astype(np.int32)
         return Spans(start, end, frame, np.full(n, -1, np.int64), np.zeros(n, np.int32), np.zeros(n, np.bool_))
 
     def problems(self):  # type: ignore[no-untyped-def]
         return ()
 
 
-def generate(spans: int, lanes: int, where: Path) -> None:
-    """A recording of GPU streams, one energy counter per stream, read every 10 ms, as a .watt archive."""
+def generate(spans: int, lanes: int, frames: int, where: Path) -> None:
+    """A recording of GPU streams as a .watt archive: up to 64 lanes a counter per stream, read every 10 ms; of more
+    lanes eight share one, read every 100 ms."""
     from fractions import Fraction
 
     from wattribute import archive
     from wattribute.model import Clock, Device, Frames, Link, Locations, Nodes, Processes, Recording, Signal
 
-    times = np.arange(0, LENGTH_S * PER_S + 1, PER_S // 100, dtype=np.int64)
+    shared = 1 if lanes <= 64 else 8
+    times = np.arange(0, LENGTH_S * PER_S + 1, PER_S // (100 if shared == 1 else 10), dtype=np.int64)
     rng = np.random.default_rng(1)
     signals, devices, links = [], [], []
-    for i in range(lanes):
-        host, device = f"node{i // 8:02d}", f"GPU {i % 8}"
+    for i in range(lanes // shared):
+        host, device = f"node{i * shared // 8:02d}", f"GPU {i * shared % 8}"
         values = np.cumsum(rng.integers(1_000_000, 5_000_000, len(times)))
         signals.append(
-            Signal(f"hip:::energy:device={i % 8}", "counter", "J", times, values, Fraction(1, 10**6), host, device)
+            Signal(
+                f"hip:::energy:device={i * shared % 8}", "counter", "J", times, values, Fraction(1, 10**6), host, device
+            )
         )
         devices.append(Device(device, "gpu", host))
-        links.append(Link(host, device, (i,), "given"))
+        links.append(Link(host, device, tuple(range(shared * i, shared * (i + 1))), "given"))
     hosts = -(-lanes // 8)
     recording = Recording(
         Clock(PER_S, 0, LENGTH_S * PER_S),
-        Frames.of([(f"kernel_{i}(double*, int)", "hip", "kernel") for i in range(FRAMES)]),
+        Frames.of([(f"kernel_{i}(double*, int)", "hip", "kernel") for i in range(frames)]),
         Nodes.of([(i, f"node{i:02d}", "node", -1) for i in range(hosts)]),
         Processes.of(
             [(i, f"MPI Rank {i}", "process", i // 8) for i in range(lanes)]
             + [(lanes + i, "HIP Context", "accelerator", i // 8, i) for i in range(lanes)]
         ),
         Locations.of([(i, "HIP[0:1]", "gpu", lanes + i, 2 * spans // lanes) for i in range(lanes)]),
-        Lanes(spans, lanes),  # type: ignore[arg-type]
+        Lanes(spans, lanes, frames),  # type: ignore[arg-type]
         tuple(signals),
         tuple(devices),
         tuple(links),
-        metadata={"name": f"{spans:,} spans in {lanes} lanes"},
+        metadata={"name": f"{spans:,} spans in {lanes} lanes, {frames:,} names"},
     )
     archive.save(recording, where)
 
 
 def build(path: Path) -> dict[str, float]:
     """Make the tiles; seconds, peak memory, bytes on disk."""
-    from wattribute.views.page import places
+    from wattribute.views.page import cache_folder as places
     from wattribute.views.page.session import Session
 
     began = time.perf_counter()
@@ -121,7 +125,7 @@ def zoom(path: Path) -> dict[str, float]:
     began = time.perf_counter()
     session = Session(path)
     opened = time.perf_counter() - began
-    length, lanes = session.tiles.length, ",".join(str(lane) for lane in session.tiles.lanes)
+    length, lanes = session.tiles.length, ",".join(str(lane) for lane in list(session.tiles.lanes)[:64])
     rng = np.random.default_rng(2)
     took, sizes = [], []
     for depth in [*range(0, 28), *range(0, 28)]:
@@ -135,9 +139,26 @@ def zoom(path: Path) -> dict[str, float]:
             walls.append(time.perf_counter() - began)
         took.append(min(walls))
         sizes.append(len(drawn) + len(power))
+    seconds = {}
+    for name, query in (
+        ("sums", {"from": str(length // 3), "to": str(length // 2)}),
+        ("rows", {"from": str(length // 3), "to": str(length // 3 + length // 100)}),
+        ("flame", {}),
+        ("heat", {}),
+    ):
+        began = time.perf_counter()
+        session.answer({"sums": "burned", "rows": "table"}.get(name, name), query)
+        seconds[name] = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     session.close()
-    return {"opened": opened, "median": statistics.median(took), "worst": max(took), "bytes": max(sizes), "peak": peak}
+    return {
+        **seconds,
+        "opened": opened,
+        "median": statistics.median(took),
+        "worst": max(took),
+        "bytes": max(sizes),
+        "peak": peak,
+    }
 
 
 def browse(path: Path) -> dict[str, float]:
@@ -167,7 +188,7 @@ def _browse(path: Path) -> dict[str, float]:
                 tab.mouse.wheel(0, -100 if step < 45 else 100)
                 tab.wait_for_timeout(60)
                 frames.append(tab.evaluate("wattribute.frameMs"))
-            shown = tab.evaluate("wattribute.lanes.locations().length")
+            shown = tab.evaluate("wattribute.lanes.visible().length")
         browser.close()
     return {"painted": painted, "median": statistics.median(frames), "worst": max(frames), "lanes": shown}
 
@@ -188,24 +209,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spans", type=float, default=1e8)
     parser.add_argument("--lanes", type=int, default=64)
+    parser.add_argument("--names", type=float, default=200)
     parser.add_argument("--keep", type=Path, help="make the recording here and keep it; use it if it is there")
     parser.add_argument("--phase", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.phase:
         name, *rest = given.phase
         if name == "generate":
-            generate(int(rest[0]), int(rest[1]), Path(rest[2]))
+            generate(int(rest[0]), int(rest[1]), int(rest[2]), Path(rest[3]))
             print("{}")
         else:
             print(json.dumps({"build": build, "zoom": zoom, "browse": browse}[name](Path(rest[0]))))
         return
     folder = given.keep or Path(tempfile.mkdtemp(prefix="wattribute-view-"))
     folder.mkdir(exist_ok=True, parents=True)
-    path = folder / f"{int(given.spans)}-{given.lanes}.watt"
+    path = folder / f"{int(given.spans)}-{given.lanes}-{int(given.names)}.watt"
     try:
         if not path.exists():
             began = time.perf_counter()
-            phase("generate", int(given.spans), given.lanes, path)
+            phase("generate", int(given.spans), given.lanes, int(given.names), path)
             print(
                 f"      generated {given.spans:g} spans in {given.lanes} lanes in {time.perf_counter() - began:.1f} s"
             )
@@ -229,8 +251,12 @@ def report(built: dict[str, float], zoomed: dict[str, float], browsed: dict[str,
     say("first paint in Chromium, server start included", browsed["painted"], 2, "s")
     say("zoom step on the server, median", zoomed["median"] * 1e3, 200, "ms")
     say("zoom step on the server, worst", zoomed["worst"] * 1e3, 200, "ms")
+    say("sums of a brushed range", zoomed["sums"], 0.2, "s")
+    say("rows of a brushed hundredth", zoomed["rows"], 2, "s")
+    say("flame graph of everything", zoomed["flame"], 5, "s")
+    say("heatmap of everything", zoomed["heat"], 5, "s")
     say("bytes per view, worst", zoomed["bytes"] / 1e6, 2, "MB")
-    say(f"frame in Chromium, median ({browsed['lanes']:.0f} lanes on screen)", browsed["median"], 50, "ms")
+    say(f"frame in Chromium, median ({browsed['lanes']:.0f} rows on screen)", browsed["median"], 50, "ms")
     say("frame in Chromium, worst", browsed["worst"], 50, "ms")
 
 

@@ -54,21 +54,26 @@ def shared_numpy(anchor: str, threads: int) -> int:
     """The same as ``shared``, decoded by C to columns and rolled up by NumPy."""
     from types import SimpleNamespace
 
-    from wattribute._core import otf2, reference
+    from wattribute._core import otf2, reference, reference_otf2
 
     def busy(files: Any, tables: Any) -> dict[str, Any]:
         spans = otf2.decode(files, tables, metrics=False)
         start, end = reference.busy(SimpleNamespace(**spans))
         return spans | {"start": start, "end": end}
 
-    def fold(files: Any, tables: Any, curves: Any, keys: Any, expected: Any = None) -> dict[str, Any] | None:
-        if expected is not None:
-            return None  # a guess is for the fused path to verify
+    def fold(files: Any, tables: Any, curves: Any, keys: Any) -> dict[str, Any]:
         spans = otf2.decode(files, tables, metrics=False)
         told = {name: spans[name] for name in ("counts", "program", "nesting", "undefined", "backward", "status")}
         return reference.fold(SimpleNamespace(**spans), curves, keys) | told
 
-    otf2.busy, otf2.fold = busy, fold
+    def fold_many(many: Any, tables: Any, curves: Any, keys: Any, expected: Any, entered_only: bool) -> Any:
+        return reference_otf2.fold_many(many, tables, curves, keys, entered_only)
+
+    def guess_busy(many: Any, tables: Any) -> list[None]:
+        return [None] * len(many.ids)  # a guess is for the fused path to verify
+
+    reference_otf2.fold = fold
+    otf2.busy, otf2.fold_many, otf2.guess_busy = busy, fold_many, guess_busy
     return shared(anchor, threads)
 
 

@@ -53,7 +53,7 @@ struct page {
 struct lane {
     uint64_t state, ident; /* address of the thread state; pthread_t */
     uint32_t number;
-    int task, hidden, is_listed;
+    int task, hidden, is_listed, is_visited;
     enum { SEEN, PRESENT, BORN } age; /* PRESENT: not looked at yet, there at the beginning; BORN: since then */
     int schedstat, syscall;           /* open files, -1: none */
     uint64_t schedstat_inode, syscall_inode;
@@ -620,6 +620,9 @@ static struct lane *new_lane(struct wat_watch *watch, uint64_t state, uint64_t i
     int32_t task = 0;
     if (watch->count == MOST_LANES || !copy(watch, ident + (uint64_t)watch->order.task_offset, &task, 4) || task <= 0)
         return NULL;
+    for (int i = 0; i < watch->count; i++) /* until it runs, a new thread's state has its parent's ident (3.10, 3.11) */
+        if (watch->lanes[i]->task == task && watch->lanes[i]->state != state)
+            return NULL;
     int64_t cpu = thread_cpu(task);
     struct lane *lane = cpu < 0 ? NULL : calloc(1, sizeof *lane);
     if (lane == NULL || (lane->page = malloc(MOST_PAGES * sizeof *lane->page)) == NULL) {
@@ -637,6 +640,7 @@ static struct lane *new_lane(struct wat_watch *watch, uint64_t state, uint64_t i
         put_number(&watch->names, "{\"lane\": ", lane->number);
         put_number(&watch->names, ", \"name\": \"thread\", \"thread\": ", (int64_t)ident);
         put(&watch->names, "}\n");
+        write_names(watch); /* before the helper writes a better name: the last one counts */
         uint64_t request[2] = {lane->number, ident};
         if (watch->order.request_file >= 0 && write(watch->order.request_file, request, sizeof request) < 0)
             lane->hidden = 0; /* it keeps the name that it has */
@@ -670,8 +674,9 @@ static void list_threads(struct wat_watch *watch, int64_t now)
     int before = watch->count, copied = before < BATCH ? before : BATCH;
     if (!copy_states(watch, copied, states, tasks))
         copied = 0;
+    int is_whole = 1; /* a state that is freed meanwhile leads nowhere */
     for (int i = 0; i < before; i++)
-        watch->lanes[i]->is_listed = 0;
+        watch->lanes[i]->is_listed = 0, watch->lanes[i]->is_visited = 0;
     for (int i = 0; state && i < MOST_LANES; i++) {
         uint8_t row[MOST_STATE];
         uint64_t ident, next;
@@ -680,10 +685,12 @@ static void list_threads(struct wat_watch *watch, int64_t now)
             known++;
         if (known < copied)
             memcpy(row, states[known], (size_t)at->state_size);
-        else if (!copy(watch, state, row, (size_t)at->state_size))
+        else if (!(is_whole = copy(watch, state, row, (size_t)at->state_size)))
             break;
         memcpy(&ident, row + at->state_ident, 8);
         memcpy(&next, row + at->state_next, 8);
+        if (known < before)
+            watch->lanes[known]->is_visited = 1;
         if (known < before && watch->lanes[known]->ident == ident) {
             int32_t task = known < copied ? tasks[known] : 0; /* another thread may have got the same addresses */
             if (known >= copied && !copy(watch, ident + (uint64_t)watch->order.task_offset, &task, 4))
@@ -696,7 +703,7 @@ static void list_threads(struct wat_watch *watch, int64_t now)
     }
     for (int i = before - 1; i >= 0; i--) {
         struct lane *lane = watch->lanes[i];
-        if (lane->is_listed)
+        if (lane->is_listed || !(is_whole || lane->is_visited))
             continue;
         if (!lane->hidden && lane->age != BORN)
             row(watch, now, lane->cpu, lane->number, 0);

@@ -19,6 +19,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import os
+import select
 import sys
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _REQUEST = 16  # bytes: a lane's number and its thread
 _DEEPEST = 512  # frames that are compared
+_REGISTERING_MS, _LOOKS = 5, 20  # a thread that has just begun is not known to threading yet: look again, so often
 
 
 _FIELDS = """
@@ -186,14 +188,24 @@ class Watch:
         self._helper = _thread.get_ident()
         self._names.hidden.add(self._helper)
         self._ready.release()
+        requests = select.poll()
+        requests.register(self._requests, select.POLLIN)
+        unnamed: dict[int, tuple[int, int]] = {}  # lane → its thread, and how often it may still be looked for
         try:
             while True:
-                request = os.read(self._requests, _REQUEST)
-                lane, ident = (int.from_bytes(request[at : at + 8], sys.byteorder) for at in (0, 8))
-                if not lane:
-                    break
-                if ident in known_threads():
-                    self._names.say({"lane": lane, "name": _thread_name(ident), "thread": ident})
+                if requests.poll(_REGISTERING_MS if unnamed else None):
+                    request = os.read(self._requests, _REQUEST)
+                    lane, ident = (int.from_bytes(request[at : at + 8], sys.byteorder) for at in (0, 8))
+                    if not lane:
+                        break
+                    unnamed[lane] = ident, _LOOKS
+                for lane, (ident, looks) in list(unnamed.items()):
+                    unnamed[lane] = ident, looks - 1
+                    is_known = ident in known_threads()
+                    if is_known:
+                        self._names.say({"lane": lane, "name": _thread_name(ident), "thread": ident})
+                    if is_known or not looks:
+                        del unnamed[lane]
         except OSError:
             pass  # the program has closed all files
         finally:

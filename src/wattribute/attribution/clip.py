@@ -1,4 +1,4 @@
-"""Clipping to a part of the time (``--from``, ``--to``): spans cut to [begin, end), those outside left out."""
+"""Clipping to a part of the time (``--from``, ``--until``): spans cut to [begin, end), those outside left out."""
 
 from __future__ import annotations
 

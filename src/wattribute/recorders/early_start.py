@@ -1,4 +1,4 @@
-"""Start the sampler's process, before the near end (``sampling``) has imported what it needs: they do so side by side.
+"""Early start of the sampler process, so that its imports overlap with ours.
 
 ``early`` is the first thing that ``wattribute run`` does; the first ``Sampling`` then takes that process over and gives
 it its order. A process that never gets one ends as soon as we do. Next to no imports here.

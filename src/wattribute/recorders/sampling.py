@@ -1,4 +1,4 @@
-"""The near end of the sampler's process: start it, tell it of the child, stop it, get the Recording.
+"""Parent-side handle of the sampler process: start it, name the child to it, stop it, get the Recording.
 
 ::
 

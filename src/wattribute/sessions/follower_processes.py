@@ -1,4 +1,4 @@
-"""The near ends of the processes that follow a run: ``Push`` to a server, ``Serve`` scrapers.
+"""Parent-side handles of the processes that follow a run: ``Push`` to a server, ``Serve`` scrapers.
 
 ::
 

@@ -1,4 +1,4 @@
-"""An experiment's runs: against time, and as histograms per label. What they were is ``outputs.experiment``'s to say.
+"""An experiment's runs: against time, and as histograms per label. ``sessions.experiment`` reads them.
 
 Rows are one run each and hold the values themselves; Vega adds nothing up.
 """

@@ -1,4 +1,4 @@
-"""A profile: the intensity of a zone over time, as steps, each knowing where its figure comes from.
+"""Intensity of a zone over time, as steps that each carry the source of their figure (class ``Profile``).
 
 Sources make profiles, :mod:`.grams` multiplies them with energy. A constant is a profile of one endless step. Time
 is int64 nanoseconds since the Unix epoch.

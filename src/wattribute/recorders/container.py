@@ -1,8 +1,8 @@
 """Run a container as ``command`` runs a child: the same streams, signals and exit code, and the same ``CommandEnd``.
 
-``prepare`` finds daemon and image before anything is recorded; the ``ContainerRun`` it gives is what ``command.record`` runs
-instead of a child, and a context manager that always removes the container. Its CPU time is its control
-group's; its start and end are those that the daemon noted, since a daemon tells of an end late.
+``prepare`` finds daemon and image before anything is recorded; the ``ContainerRun`` it gives is what ``command.record``
+runs instead of a child, and a context manager that always removes the container. Its CPU time is its control group's;
+its start and end are those that the daemon noted, since a daemon reports an end late.
 """
 
 from __future__ import annotations

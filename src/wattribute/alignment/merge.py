@@ -6,7 +6,7 @@ whose greatest error is stated. A sensor that two recordings read (two samplers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -17,12 +17,8 @@ import numpy.typing as npt
 from ..errors import NoDataError, OptionError
 from ..model import (
     Clock,
-    Curve,
     Device,
-    Fold,
     Frames,
-    Intervals,
-    Keys,
     Link,
     Locations,
     Nodes,
@@ -30,11 +26,10 @@ from ..model import (
     Processes,
     Recording,
     Signal,
-    SpanRows,
     Spans,
     SpanSource,
 )
-from ..model.spans import cut, rows_of
+from ..model.spans import SpanColumns
 
 ALIGN = ("clock", "start")
 _NS = 1_000_000_000
@@ -99,7 +94,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class MergedSpans:
+class MergedSpans(SpanColumns):
     """A span source over the sources of several recordings."""
 
     parts: dict[int, _Part] = field(default_factory=dict)
@@ -116,21 +111,6 @@ class MergedSpans:
             end=shifted(spans.end, part.scale, part.start),
             frame=part.frames[spans.frame],
         )
-
-    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
-        from .. import _core
-
-        return Intervals(*_core.busy(self.spans(location), keep))
-
-    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
-        from .. import _core
-
-        return Fold.of(_core.fold(self.spans(location), curves, keys))
-
-    def rows(
-        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
-    ) -> None:
-        rows_of(cut(self.spans(location), most), curves, keys, take)
 
     def problems(self) -> Sequence[Problem]:
         seen = {id(part.source): part.source for part in self.parts.values()}

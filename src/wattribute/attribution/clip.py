@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from ..model import Curve, Fold, Intervals, Keys, Launches, Problem, Recording, SpanRows, Spans, SpanSource
-from ..model.spans import cut, launches_of, rows_of
+from ..model import Launches, Problem, Recording, Spans, SpanSource
+from ..model.spans import SpanColumns, launches_of
 
 
 @dataclass(frozen=True)
-class SpanWindow:
+class SpanWindow(SpanColumns):
     """A span source seen through a window of time."""
 
     inner: SpanSource
@@ -38,21 +37,6 @@ class SpanWindow:
             spans.depth[kept],
             spans.resumed[kept],
         )
-
-    def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
-        from .. import _core
-
-        return Intervals(*_core.busy(self.spans(location), keep))
-
-    def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
-        from .. import _core
-
-        return Fold.of(_core.fold(self.spans(location), curves, keys))
-
-    def rows(
-        self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]
-    ) -> None:
-        rows_of(cut(self.spans(location), most), curves, keys, take)
 
     def launches(self) -> Launches | None:
         return launches_of(self.inner)

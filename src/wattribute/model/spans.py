@@ -219,21 +219,11 @@ _EMPTY = Spans(
 )
 
 
-@dataclass(frozen=True)
-class SpanTable:
-    """A source whose spans are columns in memory."""
-
-    columns: Mapping[int, Spans] = field(default_factory=dict)
-    launched: Launches | None = None
-
-    def launches(self) -> Launches | None:
-        return self.launched
-
-    def locations(self) -> Sequence[int]:
-        return sorted(self.columns)
+class SpanColumns:
+    """Base of sources whose ``spans`` are columns already: all else is computed from them."""
 
     def spans(self, location: int) -> Spans:
-        return self.columns.get(location, _EMPTY)
+        raise NotImplementedError
 
     def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
         from .. import _core
@@ -253,6 +243,23 @@ class SpanTable:
     def pieces(self, location: int, most: int) -> Iterator[Spans]:
         """The spans of a location in pieces of at most so many."""
         return cut(self.spans(location), most)
+
+
+@dataclass(frozen=True)
+class SpanTable(SpanColumns):
+    """A source whose spans are columns in memory."""
+
+    columns: Mapping[int, Spans] = field(default_factory=dict)
+    launched: Launches | None = None
+
+    def launches(self) -> Launches | None:
+        return self.launched
+
+    def locations(self) -> Sequence[int]:
+        return sorted(self.columns)
+
+    def spans(self, location: int) -> Spans:
+        return self.columns.get(location, _EMPTY)
 
     def problems(self) -> Sequence[Problem]:
         return ()

@@ -205,6 +205,11 @@ def pytest_runtest_protocol(item):
         signal.signal(signal.SIGALRM, before)
 
 
+def restart_net():
+    """Begin the time of the net again, for a test of many steps of which each has come to its end so far."""
+    signal.alarm(NET_S)
+
+
 def until(condition, every_s: float = 0.02):
     """Wait until ``condition()`` is true; the net is what ends it otherwise."""
     while not (answer := condition()):

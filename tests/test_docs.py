@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import wattribute
-from tests.conftest import ROOT
+from tests.conftest import ROOT, restart_net
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -35,6 +35,7 @@ def test_fences_run(page, tmp_path):
     for language, code in fences(page):
         if language not in ("sh", "python"):
             continue
+        restart_net()
         command = ["sh", "-e", "-c", code] if language == "sh" else [sys.executable, "-c", code]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{page.name}:\n{code}\n{done.stdout}\n{done.stderr}"

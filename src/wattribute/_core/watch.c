@@ -777,7 +777,7 @@ static void look(struct wat_watch *watch, struct lane *lane)
 
 /* CPU time of threads that have no Python stack goes to the thread that is inside a native call: one that computes
  * itself, as callers of BLAS do, otherwise the only one that waits for another thread. */
-static void native(struct wat_watch *watch, int64_t now)
+static void native(struct wat_watch *watch, int64_t now, int64_t all)
 {
     int64_t known = watch->gone_cpu;
     uint32_t computing = 0, waiting = 0;
@@ -792,7 +792,6 @@ static void native(struct wat_watch *watch, int64_t now)
         if (!lane->state_seen && lane->blocked_in == SYS_futex)
             waiting = lane->number, waiting_count++;
     }
-    int64_t all = clock_of(CLOCK_PROCESS_CPUTIME_ID);
     watch->own_cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
     int64_t value = all - known - watch->own_cpu;
     if (watch->native_base == INT64_MIN)
@@ -851,10 +850,12 @@ static void tick(struct wat_watch *watch)
     int is_due = now - watch->listed_at >= HOUSE_NS;
     if (is_due)
         keep_house(watch, now);
+    /* before the threads' own clocks: what they compute meanwhile must not count as native threads' time */
+    int64_t all = is_due ? clock_of(CLOCK_PROCESS_CPUTIME_ID) : 0;
     for (int i = 0; i < watch->count; i++)
         look(watch, watch->lanes[i]);
     if (is_due)
-        native(watch, now);
+        native(watch, now, all);
     write_names(watch);
     watch->before = now;
 }

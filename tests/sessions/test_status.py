@@ -118,6 +118,7 @@ def test_energy_per_unit_of_work_now_and_since_the_start(tmp_path):
         third = status_of(machine, 3, row("package 0", 300.0, 3.0))
         assert (third.count, third.j_per_unit, third.recent_j_per_unit) == (40, 7.5, 10.0)
         assert third.as_dict()["j_per_unit"] == 7.5
-        assert "per tokens: 10.0 J now, 7.50 J since the start (40 counted)" in line(third)
+        each = f"{third.carbon.co2e_g / 40 * 1e6:.0f} µg"  # 300 J at the assumed intensity, over 40
+        assert f"per tokens: 10.0 J now, 7.50 J, CO2e {each} since the start (40 counted)" in line(third)
     finally:
         regions.stop()

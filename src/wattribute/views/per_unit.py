@@ -18,10 +18,12 @@ def whole_per_unit(attribution: Attribution) -> str:
     amounts = [_measured(row, attribution.suffix) for row in measured.to_dicts()]
     ends = [None if None in ends else sum(ends) / attribution.count for ends in zip(*amounts, strict=True)]
     what = "estimated" if measured["estimated"].any() else "measured"
-    words = f"{bounded(*ends, attribution.unit)} {what}"
-    if "co2e_g" in measured.columns and ends[0]:
-        grams = float(measured["co2e_g"].sum()) / attribution.count
-        words += f", CO2e {bounded(*(None if end is None else grams * end / ends[0] for end in ends), 'g')}"
+    value, low, high = ends
+    words = f"{bounded(value, low, high, attribution.unit)} {what}"
+    if "co2e_g" in measured.columns and value:
+        g_per_j = float(measured["co2e_g"].sum()) / attribution.count / value
+        grams = [None if end is None else g_per_j * end for end in ends]
+        words += f", CO2e {bounded(grams[0], grams[1], grams[2], 'g')}"
     return f"{words}, idle included ({count(attribution.count)} counted)"
 
 

@@ -47,8 +47,9 @@ def carbon(
     place = f"{emissions.name} ({emissions.zone})" if emissions.name else emissions.zone
     notes = [f"Sources: {'; '.join(emissions.sources)}."]
     if attribution.count:
-        each = (emissions.co2e_g * factor / attribution.count for factor in (1.0, *emissions.spread))
-        notes.append(f"Per {attribution.question.per}: {bounded(*each, 'g')} ({count(attribution.count)} counted).")
+        each = emissions.co2e_g / attribution.count
+        amount = bounded(each, each * emissions.spread[0], each * emissions.spread[1], "g")
+        notes.append(f"Per {attribution.question.per}: {amount} ({count(attribution.count)} counted).")
     if emissions.assumed:
         low, high = si(emissions.low_g, "g"), si(emissions.high_g, "g")
         notes.append(f"No zone was given: the world average is assumed; by country it would be {low} to {high}.")

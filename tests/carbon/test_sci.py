@@ -36,7 +36,12 @@ def test_every_factor_by_hand():
     assert found.count.value == 1000
     assert found.sci == pytest.approx(0.175)
     assert found.low <= found.sci <= found.high
-    assert all(one.source for one in (found.energy_kwh, found.g_per_kwh, found.embodied_g, found.count))
+    factors = (found.energy_kwh, found.g_per_kwh, found.embodied_g, found.count)
+    assert all(one.source for one in factors)
+    assert [one.uncertainty for one in factors] == [
+        "range: that of the sensors", "no range: the source gives none", "no range: as given", "exact: a count",
+    ]  # fmt: skip
+    assert found.energy_kwh.low <= 1.5 <= found.energy_kwh.high
     assert not found.problems
 
 
@@ -54,6 +59,8 @@ def test_intensity_is_that_of_the_time(tmp_path):
 def test_an_assumed_zone_widens_the_range():
     found = sci(served(), "tokens")
     assert found.low < 0.5 * found.sci < found.sci < found.high
+    assert found.g_per_kwh.uncertainty.startswith("range: 90 % of countries")
+    assert found.g_per_kwh.low < found.g_per_kwh.value < found.g_per_kwh.high
 
 
 def test_nothing_to_divide_by():
@@ -77,11 +84,18 @@ def test_the_verb_shows_both_scopes_apart(tmp_path):
     done = command(tmp_path, *words, "--market", "20")
     assert (done.returncode, done.stderr) == (0, "")
     assert "150 mg CO2e per tokens" in done.stdout  # (100 + 50) / 1000
+    shown = " ".join(done.stdout.split())
+    assert "no range: as given" in shown
+    assert "exact: a count" in shown
     assert "20.0 mg CO2e of the energy, no SCI" in done.stdout
     told = json.loads(command(tmp_path, *words, "--market", "20", "--format", "json").stdout)
     assert told["sci"]["sci"] == pytest.approx(0.15)
     assert told["co2e_g"] == pytest.approx(100)
     assert told["market"]["co2e_g"] == pytest.approx(20)
+    shown = command(tmp_path, *(word for word in words if word != "--sci")).stdout
+    assert "100 mg of the energy (1,000 counted)" in shown  # without the hardware
+    shown = " ".join(command(tmp_path, "carbon", "a.watt", "--per", "tokens").stdout.split())
+    assert "473 mg (36.7 … 784) of the energy" in shown  # an assumed zone
     done = command(tmp_path, "carbon", "a.watt", "--sci")
     assert done.returncode == 2 or "--per UNIT" in done.stderr
     assert "--market gb" in command(tmp_path, "carbon", "a.watt", "--market", "gb").stderr

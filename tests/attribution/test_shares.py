@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -64,3 +66,46 @@ def test_the_core_and_numpy_split_alike(energy, users, bounds):
         if mine is not None:
             np.testing.assert_array_equal(mine, other)
     assert ours.curves[0].latency_ticks == twin.curves[0].latency_ticks
+
+
+@given(energy=energies(), users=st.lists(busy(), min_size=2, max_size=5), loads=st.lists(st.integers(0, 3), min_size=5))
+def test_shares_by_load_are_those_of_every_moment(energy, users, loads):
+    """Tick by tick: a user has load over all loads while it is active, and an equal part where no one has any."""
+    busy_of = dict(enumerate(users))
+    found = shares.split(energy, busy_of, "load", load=lambda user, at: np.full(len(at), float(loads[user])))
+    first, last = LEAST - 50, MOST + 1
+    ticks = np.arange(first, last)
+    active = np.array([[np.any((one.start <= t) & (t < one.end)) for t in ticks] for one in users], float)
+    weights = active * np.array(loads[: len(users)], float)[:, None]
+    weights = np.where(weights.sum(axis=0) > 0, weights, active)
+    share = np.divide(weights, weights.sum(axis=0), out=np.zeros_like(weights), where=weights.sum(axis=0) > 0)
+    rises = np.diff(np.interp(np.arange(first, last + 1), energy.times, energy.values))
+    assert found.idle == pytest.approx(rises[active.sum(axis=0) == 0].sum(), abs=1e-9)
+    edges, low, high = energy.windows
+    for user, curve in found.curves.items():
+        inside = np.interp(np.arange(first, last + 1), curve.times, curve.values)
+        np.testing.assert_allclose(np.diff(inside), rises * share[user], atol=1e-9)
+        if not energy.bounded:
+            continue
+        known = {window: at for at, window in enumerate(pairwise(curve.edges.tolist()))}
+        for at, (begin, end) in enumerate(pairwise(edges.tolist())):
+            part = share[user][begin - energy.reach_ticks - first : end - first]
+            if (begin, end) in known:
+                assert curve.low[known[begin, end]] == pytest.approx(low[at] * part.min(), abs=1e-9)
+                assert curve.high[known[begin, end]] == pytest.approx(high[at] * part.max(), abs=1e-9)
+            else:
+                assert not part.any()  # a window in which the user was never active
+
+
+def test_the_curve_of_a_short_request_has_few_knots():
+    size = 300
+    times = np.arange(0, 10 * size + 1, 5)
+    energy = Energy(
+        signal("counter", times.astype(float), times), "J", times, times.astype(float),
+        Intervals(times[:1], times[-1:]), np.diff(times) * 1.0, np.diff(times) * 1.0, True, 0, 0,
+    )  # fmt: skip
+    users = {n: Intervals(np.array([10 * n]), np.array([10 * n + 15])) for n in range(size)}
+    found = shares.split(energy, users, "load", load=lambda user, at: np.ones(len(at)))
+    assert max(len(curve.times) for curve in found.curves.values()) < 10
+    assert max(len(curve.edges) for curve in found.curves.values()) < 10
+    assert sum(curve.values[-1] for curve in found.curves.values()) == pytest.approx(10 * size)

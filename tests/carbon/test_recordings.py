@@ -13,7 +13,7 @@ from wattribute.carbon.cache import Cache
 from wattribute.carbon.recordings import counted, curve
 from wattribute.cli import main
 from wattribute.errors import OptionError
-from wattribute.model import Device
+from wattribute.model import Device, Signal
 from wattribute.model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, OTHERS_CPU_TIME
 from wattribute.testing import recordings
 from wattribute.testing.recordings import RecordingBuilder
@@ -72,6 +72,21 @@ def test_grams_of_every_row_by_the_hour_it_ran(grid_table, offline):
     assert priced.devices["co2e_g"].to_list() == pytest.approx([1500])
     assert whole.co2e_g == pytest.approx(1500)
     assert priced.rows.drop("co2e_g").equals(attribution.rows)
+
+
+def test_grams_per_unit_of_work(grid_table, offline):
+    # 200 tokens in the early one, which used 1 kWh at 100 g/kWh; the late one counted nothing
+    tokens = Signal("tokens", "delta", "#", np.array([60 * S]), np.array([200.0]), location=0)
+    made = recording()
+    made = replace(made, signals=(*made.signals, tokens))
+    priced, _ = with_emissions(attribute(made, by="frame", per="tokens"), intensity=grid_table, outside=offline)
+    rows = {row["frame"]: row for row in priced.rows.to_dicts()}
+    early = rows["early"]
+    assert early["co2e_g_per_unit"] == pytest.approx(100 / 200)
+    ratio = early["j_per_unit_high"] / early["j_per_unit"]
+    assert early["co2e_g_per_unit_high"] == pytest.approx(early["co2e_g_per_unit"] * ratio)
+    assert rows["late"]["co2e_g_per_unit"] is None
+    assert "_total_co2e_g" not in priced.rows.columns
 
 
 def test_grams_at_one_figure(offline):

@@ -14,7 +14,6 @@ from wattribute.errors import NoDataError, OptionError
 from wattribute.model import Signal, counts
 from wattribute.testing.recordings import RecordingBuilder
 
-IF_RUN = shutil.which("if-run")
 START_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00Z
 
 
@@ -37,7 +36,12 @@ def test_every_factor_by_hand():
     assert found.count.value == 1000
     assert found.sci == pytest.approx(0.175)
     assert found.low <= found.sci <= found.high
-    assert all(one.source for one in (found.energy_kwh, found.g_per_kwh, found.embodied_g, found.count))
+    factors = (found.energy_kwh, found.g_per_kwh, found.embodied_g, found.count)
+    assert all(one.source for one in factors)
+    assert [one.uncertainty for one in factors] == [
+        "range: that of the sensors", "no range: the source gives none", "no range: as given", "exact: a count",
+    ]  # fmt: skip
+    assert found.energy_kwh.low <= 1.5 <= found.energy_kwh.high
     assert not found.problems
 
 
@@ -55,6 +59,8 @@ def test_intensity_is_that_of_the_time(tmp_path):
 def test_an_assumed_zone_widens_the_range():
     found = sci(served(), "tokens")
     assert found.low < 0.5 * found.sci < found.sci < found.high
+    assert found.g_per_kwh.uncertainty.startswith("range: 90 % of countries")
+    assert found.g_per_kwh.low < found.g_per_kwh.value < found.g_per_kwh.high
 
 
 def test_nothing_to_divide_by():
@@ -78,11 +84,18 @@ def test_the_verb_shows_both_scopes_apart(tmp_path):
     done = command(tmp_path, *words, "--market", "20")
     assert (done.returncode, done.stderr) == (0, "")
     assert "150 mg CO2e per tokens" in done.stdout  # (100 + 50) / 1000
+    shown = " ".join(done.stdout.split())
+    assert "no range: as given" in shown
+    assert "exact: a count" in shown
     assert "20.0 mg CO2e of the energy, no SCI" in done.stdout
     told = json.loads(command(tmp_path, *words, "--market", "20", "--format", "json").stdout)
     assert told["sci"]["sci"] == pytest.approx(0.15)
     assert told["co2e_g"] == pytest.approx(100)
     assert told["market"]["co2e_g"] == pytest.approx(20)
+    shown = command(tmp_path, *(word for word in words if word != "--sci")).stdout
+    assert "100 mg of the energy (1,000 counted)" in shown  # without the hardware
+    shown = " ".join(command(tmp_path, "carbon", "a.watt", "--per", "tokens").stdout.split())
+    assert "473 mg (36.7 … 784) of the energy" in shown  # an assumed zone
     done = command(tmp_path, "carbon", "a.watt", "--sci")
     assert done.returncode == 2 or "--per UNIT" in done.stderr
     assert "--market gb" in command(tmp_path, "carbon", "a.watt", "--market", "gb").stderr
@@ -111,11 +124,28 @@ def test_a_manifest_holds_what_the_sci_is_made_of(tmp_path):
     assert whole == pytest.approx(found.sci, rel=1e-9)
 
 
-@pytest.mark.skipif(IF_RUN is None, reason="if-run (npm install -g @grnsft/if) is not installed")
-def test_if_run_computes_our_sci(tmp_path):
+@pytest.fixture(scope="module")
+def if_run(tmp_path_factory):
+    """The Impact Framework's program: the one that is installed, else that of npm."""
+    if installed := shutil.which("if-run"):
+        return installed
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed: the Impact Framework comes from it")
+    folder = tmp_path_factory.mktemp("if")
+    quick = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=20000"]
+    command = [npm, "install", "--prefix", folder, "--loglevel=error", *quick, "@grnsft/if@1"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    program = folder / "node_modules" / ".bin" / "if-run"
+    if done.returncode or not program.exists():
+        pytest.skip(f"npm cannot install @grnsft/if here: {done.stderr[-200:]}")
+    return program
+
+
+def test_if_run_computes_our_sci(tmp_path, if_run):
     yaml = pytest.importorskip("yaml", reason="the docker extra is not installed")
     found = manifest(tmp_path)
-    done = subprocess.run([IF_RUN, "-m", "run.if.yml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run([if_run, "-m", "run.if.yml"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     content = yaml.safe_load(done.stdout.partition("# start")[2] or done.stdout)
     assert content["tree"]["aggregated"]["sci"] == pytest.approx(found.sci, rel=1e-6)

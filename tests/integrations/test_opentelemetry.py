@@ -124,6 +124,67 @@ def test_without_energy_spans_are_passed_on_as_they_are(meters, monkeypatch, cap
     assert "without energy" in caplog.text
 
 
+def test_spans_that_end_while_it_shuts_down_are_handed_on_or_refused():
+    exporter, kept = exporter_of(flush_s=0.001, interval_s=0.001)
+    provider = provider_of(exporter)
+    tracer, accepted, began = provider.get_tracer("test"), [], threading.Event()
+
+    def work():
+        for number in range(100_000):
+            span = tracer.start_span("late")
+            span._end_time = time.time_ns()
+            if exporter.export([span]).name == "FAILURE":
+                return
+            accepted.append(span.context.span_id)
+            if number == 100:
+                began.set()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    began.wait()
+    provider.shutdown()
+    for thread in threads:
+        thread.join()
+    assert sorted(span.context.span_id for span in kept.get_finished_spans()) == sorted(accepted)
+
+
+def test_requests_of_the_wrapped_exporter_are_no_spans():
+    from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, get_value
+
+    exporter, kept = exporter_of(flush_s=0.001)
+    provider = provider_of(exporter)
+
+    class Requesting:  # as one whose HTTP library is instrumented
+        def export(self, spans):
+            if not get_value(_SUPPRESS_INSTRUMENTATION_KEY):
+                provider.get_tracer("requests").start_span("POST").end()
+            return kept.export(spans)
+
+        force_flush, shutdown = kept.force_flush, kept.shutdown
+
+    exporter._exporter = Requesting()
+    with provider.get_tracer("test").start_as_current_span("a"):
+        pass
+    exporter.force_flush()
+    provider.shutdown()
+    assert [span.name for span in kept.get_finished_spans()] == ["a"]
+
+
+def test_a_service_without_meters_keeps_no_spans(monkeypatch, caplog):
+    monkeypatch.setattr("wattribute.integrations.opentelemetry.choose", lambda names: ([], []))
+    exporter, kept = exporter_of(meters=[], hold_s=0.0, flush_s=0.0)
+    provider = provider_of(exporter)
+    tracer = provider.get_tracer("test")
+    for _ in range(3):
+        tracer.start_span("a").end()
+        exporter.force_flush()
+    assert len(kept.get_finished_spans()) == 3
+    assert not exporter._seen
+    assert caplog.text.count("without energy") == 1
+    provider.shutdown()
+
+
 FORKING = """
 import os, sys, time
 from tests.integrations.test_opentelemetry import exporter_of, provider_of

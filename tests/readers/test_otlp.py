@@ -8,7 +8,7 @@ import pytest
 import wattribute
 from tests.inference_server import DECODE_J, HOST, IDLE_W, PREFILL_J, STEP_NS, TOKENS, FileExporter, Server
 from wattribute.errors import FormatError, WattributeError
-from wattribute.readers import otlp_format
+from wattribute.readers import otlp, otlp_format
 from wattribute.testing.recordings import as_text
 
 pytest.importorskip("opentelemetry.sdk", reason="the OpenTelemetry SDK is not installed")
@@ -178,6 +178,27 @@ def test_overlapping_siblings_and_late_children_get_locations_of_their_own(tmp_p
         found[recording.locations.name[location]] = [recording.frames.name[f] for f in spans.frame]
     name = "trace " + "ab" * 8
     assert found == {name: ["root", "a", "c"], f"{name} #2": ["b", "late"]}
+
+
+def test_spans_on_a_lane_nest_and_lanes_are_as_few_as_they_can_be():
+    generator = np.random.default_rng(5)
+    for _ in range(50):
+        spans = []
+        for own in range(1, 40):
+            start, length = (int(n) for n in generator.integers(1, 60, 2))
+            spans.append(span("s", start, start + length // 3, own, int(generator.integers(0, own))))
+        members = otlp.spans([{"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}])
+        lanes = otlp.lanes(members)
+        assert sorted(one.id for lane in lanes for one in lane.spans) == sorted(one.id for one in members)
+        for lane in lanes:
+            stack = []
+            for one in lane.spans:
+                while stack and stack[-1].end <= one.start:
+                    stack.pop()
+                assert not stack or (stack[-1].id == one.parent and one.end <= stack[-1].end)
+                stack.append(one)
+        at_once = max(sum(one.start <= t < one.end for one in members) for t in range(80))
+        assert len(lanes) <= max(at_once, 1) + sum(one.start == one.end for one in members)
 
 
 def test_numbers_count_once_innermost(tmp_path):

@@ -104,6 +104,33 @@ def test_a_machine_without_proc_has_no_use(tmp_path):
     assert (found.cpu_percent, found.memory_bytes) == (None, None)
 
 
+def test_counts_of_a_long_run_are_read_once(tmp_path, monkeypatch):
+    from wattribute.readers import region_files
+
+    read = []
+    whole = region_files.np.fromfile
+    monkeypatch.setattr(
+        region_files.np, "fromfile", lambda *args, **how: read.append(len(rows := whole(*args, **how))) or rows
+    )
+    counted = CountFolder(tmp_path, "tokens")
+    regions.start(str(tmp_path))
+    try:
+        for second in range(1, 8):
+            for _ in range(5000):
+                regions.count("tokens", 2)
+                regions.count("requests")
+            assert counted.total() == 10_000 * second
+        read.clear()
+        assert counted.total() == 70_000
+        assert counted.total() == 70_000
+        assert sum(read) < 2 * 70_000  # of 70,000 records, and free room behind them
+        read.clear()
+        assert counted.total() == 70_000
+        assert sum(read) < 10_000
+    finally:
+        regions.stop()
+
+
 def test_energy_per_unit_of_work_now_and_since_the_start(tmp_path):
     regions.start(str(tmp_path))
     try:
@@ -118,6 +145,7 @@ def test_energy_per_unit_of_work_now_and_since_the_start(tmp_path):
         third = status_of(machine, 3, row("package 0", 300.0, 3.0))
         assert (third.count, third.j_per_unit, third.recent_j_per_unit) == (40, 7.5, 10.0)
         assert third.as_dict()["j_per_unit"] == 7.5
-        assert "per tokens: 10.0 J now, 7.50 J since the start (40 counted)" in line(third)
+        each = f"{third.carbon.co2e_g / 40 * 1e6:.0f} µg"  # 300 J at the assumed intensity, over 40
+        assert f"per tokens: 10.0 J now, 7.50 J, CO2e {each} since the start (40 counted)" in line(third)
     finally:
         regions.stop()

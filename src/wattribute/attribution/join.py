@@ -22,7 +22,7 @@ from ..alignment.gauges import Gauge, Windows
 from ..alignment.occupancy import innermost
 from ..alignment.overrides import TopologyOverride
 from ..alignment.topology import Topology
-from ..model import Clock, Curve, Fold, Intervals, Keys, Problem, Question, Recording
+from ..model import Clock, Curve, Fold, Intervals, Keys, Problem, Question, Recording, Signal
 from ..model import counts as counting
 from ..model.constants import OTHERS, STATIC
 from ..model.spans import BOUNDS, Guesses
@@ -308,9 +308,14 @@ def parts(
     if plan.question.one_fold and isinstance(recording.spans, Guesses):
         return folded(recording, plan, by_row, locations, each)
     mask, rows = masks(recording, plan.sources[next(iter(by_row))].of), used(by_row)
+    counted = None if plan.question.per is None else counting.by_location(recording, plan.question.per)
 
     def one(location: int) -> Part:
-        return _part(recording, plan, location, rows.get(location, ()), by_row, mask(location))
+        part = _energy_part(recording, plan, location, rows.get(location, ()), by_row, mask(location))
+        if counted is None:
+            return part
+        own = counted.get(location, [])
+        return part._replace(counts=_counts(recording, plan, part, by_row, mask(location), own))
 
     return list(each(one, locations))
 
@@ -453,24 +458,15 @@ def _part_of(location: int, mine: tuple[int, ...], fold: Fold, by_row: Mapping[i
     return Part(location, mine, _first(fold, len(mine)), static=columns)
 
 
-def _part(
+def _counts(
     recording: Recording,
     plan: Plan,
-    location: int,
-    mine: tuple[int, ...],
+    part: Part,
     by_row: Mapping[int, DeviceCurves],
     kept: npt.NDArray[np.bool_],
-) -> Part:
-    part = _energy_part(recording, plan, location, mine, by_row, kept)
-    return part if plan.question.per is None else part._replace(counts=_counts(recording, plan, part, by_row, kept))
-
-
-def _counts(
-    recording: Recording, plan: Plan, part: Part, by_row: Mapping[int, DeviceCurves], kept: npt.NDArray[np.bool_]
+    own: Sequence[Signal],
 ) -> tuple[Floats, Floats]:
-    """What the location counted in each row of its part."""
-    assert plan.question.per is not None
-    own = [s for s in counting.signals(recording, plan.question.per) if s.location == part.location]
+    """What the location counted in each row of its part, by its ``own`` signals."""
     curve, keys, size = counting.steps(own), plan.keys.masked(kept), len(part.sources)
     if part.slices is not None:
         edges = [slices.edges(plan.question, recording.clock, by_row[row].energy) for row in part.sources]

@@ -39,10 +39,10 @@ def inseparable(recording: Recording, plan: Plan) -> list[Problem]:
         if not source.entry.counted or len(source.users) < 2 or not len(curve.times):
             continue
         size, mask = len(plan.keys.labels), masks(recording, source.of)
-        done, pieces = np.zeros(size), []
+        done, pieces, counted = np.zeros(size), [], counts.by_location(recording, per)
         for user in source.users:
             keys = plan.keys.masked(mask(user))
-            own = counts.steps([s for s in counts.signals(recording, per) if s.location == user])
+            own = counts.steps(counted.get(user, []))
             done += recording.spans.fold(user, [own], keys).self_value[0]
             pieces.append(slices.pieces(recording.spans.spans(user), keys)["self"])
         start, end, row = (np.concatenate(column) for column in zip(*pieces, strict=True))

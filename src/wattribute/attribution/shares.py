@@ -2,7 +2,8 @@
 
 Between two *knots* (readings, and moments at which a user starts or stops) nothing changes: who is active there, and
 what part of dE each active user gets, is one number per knot interval. Users with the same number at all times share
-one curve: under ``even`` all of them, under ``process`` those of one process, under ``load`` none.
+one curve: under ``even`` all of them, under ``process`` those of one process, under ``load`` none; the curve of a user
+under ``load`` has only the knots of its own time, for a server has thousands of them.
 """
 
 from __future__ import annotations
@@ -54,9 +55,17 @@ class Knots:
         self.lengths = np.diff(self.times)
         self.rises = np.diff(energy.at(self.times))
 
-    def active(self, users: Sequence[int]) -> Ints:
-        """How many of these users are active in each interval."""
-        at = self.times[:-1]
+    def hull(self, user: int) -> slice:
+        """The intervals from the first in which a user may be active to the last."""
+        busy, last = self.busy[user], len(self.lengths)
+        if not len(busy.start) or not last:
+            return slice(0, 0)
+        first = max(0, int(np.searchsorted(self.times, busy.start[0], side="right")) - 1)
+        return slice(min(first, last), min(last, int(np.searchsorted(self.times, busy.end[-1]))))
+
+    def active(self, users: Sequence[int], part: slice = slice(None)) -> Ints:
+        """How many of these users are active in each interval, or in a part of them."""
+        at = self.times[:-1][part]
         starts = _sorted([self.busy[user].start for user in users])
         ends = _sorted([self.busy[user].end for user in users])
         count: Ints = np.searchsorted(starts, at, side="right") - np.searchsorted(ends, at, side="right")
@@ -74,27 +83,33 @@ class Knots:
         per_knot: Floats = padded[at]
         return per_knot
 
-    def curve(self, rises: Floats, share: Floats, bounds: bool) -> Curve:
-        """S(t) from its rise per knot interval; bounds from the least and greatest share in each window."""
+    def curve(self, rises: Floats, share: Floats, bounds: bool, first: int = 0) -> Curve:
+        """S(t) from its rise per knot interval; bounds from the least and greatest share in each window.
+
+        Both begin with the interval ``first``; outside of them S is flat, the share 0, and windows are left out.
+        """
+        energy, last = self.energy, first + len(share)
+        inside = self.times[first : last + 1]
+        before, after = self.times[: min(first, 1)], self.times[max(last + 1, len(self.times) - 1) :]
         values = np.concatenate([[0.0], np.cumsum(rises)])
-        energy = self.energy
+        values = np.concatenate([values[: len(before)], values, np.repeat(values[-1:], len(after))])
+        times = np.concatenate([before, inside, after])
         if not (bounds and energy.bounded):
-            return Curve(self.times, values, energy.pieces)
+            return Curve(times, values, energy.pieces)
         (edges, low, high), reach = energy.windows, energy.reach_ticks
-        opens = np.searchsorted(self.times, edges[:-1] - reach, side="right") - 1
+        some = slice(0, len(low))
+        if len(inside) < len(self.times):
+            begin = min(int(np.searchsorted(edges[1:], inside[0], side="right")), max(len(low) - 1, 0))
+            some = slice(begin, max(begin + 1, int(np.searchsorted(edges[:-1] - reach, inside[-1]))))
+        edges, low, high = edges[some.start : some.stop + 1], low[some], high[some]
+        opens = np.maximum(np.searchsorted(self.times, edges[:-1] - reach, side="right") - 1, 0)
         closes = np.searchsorted(self.times, edges[1:], side="left")
-        pairs = np.stack([np.maximum(opens, 0), closes], axis=1).ravel()
-        padded = np.append(share, 0.0)  # so that a window may end with the last knot
+        padded = np.concatenate(
+            [[0.0], share, [0.0, 0.0]]
+        )  # before, after, and that a window may end with the last knot
+        pairs = np.clip(np.stack([opens, closes], axis=1).ravel() - first + 1, 0, len(padded) - 1)
         greatest, least = (ufunc.reduceat(padded, pairs)[::2] for ufunc in (np.maximum, np.minimum))
-        return Curve(
-            self.times,
-            values,
-            energy.pieces,
-            edges,
-            low * least,
-            high * greatest,
-            reach,
-        )
+        return Curve(times, values, energy.pieces, edges, low * least, high * greatest, reach)
 
 
 def _sorted(runs: Sequence[Ints]) -> Ints:
@@ -143,10 +158,12 @@ def split(
     whole = np.diff(energy.values)
     weights = _window_weights(knots, together, share) if method == "window" else {}
     for name, members in together.items():
-        rises = knots.rises * parts[name]
+        first, part = parts[name]
+        some = slice(first, first + len(part))
+        rises = knots.rises[some] * part
         if method == "window":
-            rises = knots.spread(whole * weights[name]) * knots.lengths * (knots.active(members) > 0)
-        curve = knots.curve(rises, parts[name], bounds)
+            rises = (knots.spread(whole * weights[name]) * knots.lengths * (knots.active(members) > 0))[some]
+        curve = knots.curve(rises, part, bounds, first)
         curves |= dict.fromkeys(members, curve)
     if method == "window":
         idle = float(whole[knots.per_reading(anyone * knots.lengths) == 0].sum())
@@ -173,23 +190,33 @@ def _evenly(energy: Energy, busy: Mapping[int, Intervals], bounds: bool) -> Spli
 
 def _parts(
     knots: Knots, together: Mapping[int, list[int]], share: str, load: Load | None, anyone: Ints
-) -> dict[int, Floats]:
-    """For each class of users the part of dE that one active member gets, per knot interval."""
+) -> dict[int, tuple[int, Floats]]:
+    """For each class of users the part of dE that one active member gets, per knot interval from the first one on."""
+    if share == "load":
+        assert load is not None
+        return _by_load(knots, list(together), load, anyone)
     if share == "even":
-        return {0: _inverse(anyone)}
+        return {0: (0, _inverse(anyone))}
     if share == "full":
-        return {name: np.where(knots.active(members) > 0, 1.0, 0.0) for name, members in together.items()}
-    if share == "process":
-        active = {name: knots.active(members) for name, members in together.items()}
-        processes = np.sum([count > 0 for count in active.values()], axis=0)
-        return {name: _inverse(processes * count) for name, count in active.items()}
-    assert load is not None
-    at = knots.times[:-1]
-    loads = {name: np.maximum(load(name, at), 0.0) * knots.active([name]) for name in together}
-    whole = np.sum(list(loads.values()), axis=0)
+        return {name: (0, np.where(knots.active(members) > 0, 1.0, 0.0)) for name, members in together.items()}
+    active = {name: knots.active(members) for name, members in together.items()}
+    processes = np.sum([count > 0 for count in active.values()], axis=0)
+    return {name: (0, _inverse(processes * count)) for name, count in active.items()}
+
+
+def _by_load(knots: Knots, users: Sequence[int], load: Load, anyone: Ints) -> dict[int, tuple[int, Floats]]:
+    at, whole = knots.times[:-1], np.zeros(len(anyone))
+    hulls = {user: knots.hull(user) for user in users}
+    active = {user: knots.active([user], hull) for user, hull in hulls.items()}
+    loads = {user: np.maximum(load(user, at[hull]), 0.0) * active[user] for user, hull in hulls.items()}
+    for user, hull in hulls.items():
+        whole[hull] += loads[user]
     even = _inverse(anyone)  # users are active but none reports a load
-    parts = {name: np.divide(mine, whole, out=even.copy(), where=whole > 0) for name, mine in loads.items()}
-    return {name: part * knots.active([name]) for name, part in parts.items()}
+    parts = {}
+    for user, hull in hulls.items():
+        mine = np.divide(loads[user], whole[hull], out=even[hull].copy(), where=whole[hull] > 0)
+        parts[user] = hull.start, mine * active[user]
+    return parts
 
 
 def _window_weights(knots: Knots, together: Mapping[int, list[int]], share: str) -> dict[int, Floats]:

@@ -99,6 +99,13 @@ class Emissions:
         """Operational and embodied grams together."""
         return self.co2e_g + (self.embodied_g or 0.0)
 
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The least and the most that the intensity may be, over what was used: not 1 where the zone was assumed."""
+        if self.low_g is None or self.high_g is None or not self.co2e_g:
+            return 1.0, 1.0
+        return self.low_g / self.co2e_g, self.high_g / self.co2e_g
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {**asdict(self), "total_g": self.total_g}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Pair = tuple[npt.ArrayLike, npt.ArrayLike]
+_TOTAL = "_total_co2e_g"  # a row's grams with those of its callees, until they are divided by its count
 _MOST_SLICES = 200  # attributed one by one; beyond that a row carries the run's mean intensity
 
 
@@ -122,16 +123,32 @@ def with_emissions(
 ) -> tuple[Attribution, Emissions]:
     """The attribution with a column ``co2e_g`` in rows and devices, and the emissions of the whole run.
 
-    Rows get self energy × the intensity of the moment: every slice of time is attributed on its own.
+    Rows get self energy × the intensity of the moment: every slice of time is attributed on its own. With a unit of
+    work they also get ``co2e_g_per_unit`` (total grams over ``count``) and its range, that of energy and intensity.
     """
     if "self_j" not in attribution.rows.columns:
         raise OptionError("grams need joules: attribute an energy metric, not another one")
     whole = emissions(attribution, zone=zone, intensity=intensity, site=site, start=start, outside=outside)
     slices = [part for part in whole.slices if part.end_ns > part.start_ns]
     if len(slices) <= 1 or len(slices) > _MOST_SLICES or attribution.question.method != "linear":
-        grams_per_j = whole.g_per_kwh * whole.pue / J_PER_KWH
-        return _scaled(attribution, grams_per_j), whole
-    return _sliced(attribution, slices, whole), whole
+        with_grams = _scaled(attribution, whole.g_per_kwh * whole.pue / J_PER_KWH)
+    else:
+        with_grams = _sliced(attribution, slices, whole)
+    return replace(with_grams, rows=_per_unit(with_grams.rows, whole).drop(_TOTAL)), whole
+
+
+def _per_unit(rows: pl.DataFrame, whole: Emissions) -> pl.DataFrame:
+    """The rows with grams per unit of work, if there is one."""
+    import polars as pl
+
+    if "count" not in rows.columns:
+        return rows
+    grams = pl.when(pl.col("count") > 0).then(pl.col(_TOTAL) / pl.col("count"))
+    ends = {
+        f"co2e_g_per_unit_{end}": grams * (pl.col(f"j_per_unit_{end}") / pl.col("j_per_unit")).fill_nan(None) * factor
+        for end, factor in zip(("low", "high"), whole.spread, strict=True)
+    }
+    return rows.with_columns(co2e_g_per_unit=grams, **ends)
 
 
 def _scaled(attribution: Attribution, grams_per_j: float) -> Attribution:
@@ -139,7 +156,9 @@ def _scaled(attribution: Attribution, grams_per_j: float) -> Attribution:
 
     return replace(
         attribution,
-        rows=attribution.rows.with_columns(co2e_g=pl.col("self_j") * grams_per_j),
+        rows=attribution.rows.with_columns(
+            (pl.col(of) * grams_per_j).alias(name) for name, of in (("co2e_g", "self_j"), (_TOTAL, "total_j"))
+        ),
         devices=attribution.devices.with_columns(co2e_g=pl.col("measured_j") * grams_per_j),
     )
 
@@ -174,6 +193,7 @@ def _with_grams(table: pl.DataFrame, pieces: Sequence[pl.DataFrame], keys: list[
     import polars as pl
 
     keys = [key for key in keys if key in table.columns]
-    grams = pl.concat([piece.select(*keys, "co2e_g") for piece in pieces]).group_by(keys).agg(pl.col("co2e_g").sum())
+    names = [name for name in ("co2e_g", _TOTAL) if name in pieces[0].columns]
+    grams = pl.concat([piece.select(*keys, *names) for piece in pieces]).group_by(keys).agg(pl.col(names).sum())
     joined = table.join(grams, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(pl.col("co2e_g").fill_null(0.0))
+    return joined.with_columns(pl.col(names).fill_null(0.0))

@@ -24,11 +24,12 @@ YEAR_S = 365.25 * 86_400
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of the SCI: its value with its range, and where it comes from."""
+    """One factor of the SCI: its value, where it comes from, its range, and what that is, or why there is none."""
 
     value: float
     unit: str
     source: str
+    uncertainty: str
     low: float | None = None
     high: float | None = None
 
@@ -90,7 +91,7 @@ def sci(
         energy_kwh=used,
         g_per_kwh=grid,
         embodied_g=embodied,
-        count=Factor(number, per, f"counted by the program ({per})"),
+        count=Factor(number, per, f"counted by the program ({per})", "exact: a count", number, number),
         operational_g=emitted.co2e_g,
         emissions=emitted,
         site=site,
@@ -123,7 +124,7 @@ def _window(energy: Recording | Attribution) -> tuple[int | None, int | None]:
 
 def _energy(recording: Recording, emitted: Emissions, window: tuple[int | None, int | None]) -> Factor:
     """E with the ranges of the devices that count; None where one of them has none."""
-    lows, highs, names = [], [], []
+    lows, highs, names, kinds = [], [], [], []
     for one, curve in counted(recording):
         names.append(f"{one.device.name} ({'estimated' if curve.signal.estimated else 'measured'})")
         bounds = None if curve.signal.estimated else window_range(recording, one, *window)
@@ -131,14 +132,17 @@ def _energy(recording: Recording, emitted: Emissions, window: tuple[int | None, 
         if bounds is not None:
             lows.append(float(bounds.low[0]))
             highs.append(float(bounds.high[0]))
+            kinds.append("that of the sensors")
         elif error:
+            kinds.append("what the model says of its error" if curve.signal.estimated else "that of the sensors")
             lows.append(joules * (1 - error))
             highs.append(joules * (1 + error))
     whole = len(lows) == len(names) and emitted.scope == "machine"
     to_kwh = emitted.pue / J_PER_KWH
     ends = (sum(lows) * to_kwh, sum(highs) * to_kwh) if whole else (None, None)
     source = f"{', '.join(names)}, by the ledger" + (f"; PUE {emitted.pue:g}" if emitted.pue != 1 else "")
-    return Factor(emitted.energy_j * to_kwh, "kWh", source, *ends)
+    uncertainty = f"range: {' and '.join(dict.fromkeys(kinds))}" if whole else "no range: not every part has one"
+    return Factor(emitted.energy_j * to_kwh, "kWh", source, uncertainty, *ends)
 
 
 def _intensity(emitted: Emissions) -> Factor:
@@ -146,16 +150,18 @@ def _intensity(emitted: Emissions) -> Factor:
     ends = [None if grams is None or not kwh else grams / kwh for grams in (emitted.low_g, emitted.high_g)]
     many = f", {len(emitted.slices)} slices of time" if len(emitted.slices) > 1 else ""
     source = f"{emitted.name}: {'; '.join(emitted.sources)}{many}" + (" (assumed)" if emitted.assumed else "")
-    return Factor(emitted.g_per_kwh, "g CO2e/kWh", source, *ends)
+    known = None not in ends
+    uncertainty = "range: 90 % of countries, for the zone is assumed" if known else "no range: the source gives none"
+    return Factor(emitted.g_per_kwh, "g CO2e/kWh", source, uncertainty, *ends)
 
 
 def _embodied(site: Site, emitted: Emissions) -> tuple[Factor, tuple[str, ...]]:
     if site.embodied_kg is None:
         unknown = "M is 0: the carbon of making the hardware is not known; give it with --embodied-kg"
-        return Factor(0.0, "g CO2e", "not given"), (unknown,)
+        return Factor(0.0, "g CO2e", "not given", "not known: more than 0"), (unknown,)
     share = emitted.duration_s / (site.lifetime_years * YEAR_S)
     source = f"{site.embodied_kg:g} kg × {share:.3g} of {site.lifetime_years:g} years × {site.embodied_share:g} of it"
-    return Factor(emitted.embodied_g or 0.0, "g CO2e", source), ()
+    return Factor(emitted.embodied_g or 0.0, "g CO2e", source, "no range: as given"), ()
 
 
 def _times(value: float | None, factor: float) -> float | None:

@@ -30,7 +30,7 @@ from ..meters import choose
 from ..plugins import Channel, Meter
 
 try:
-    from opentelemetry.context import Context
+    from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
     from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 except ImportError as error:
@@ -103,7 +103,8 @@ class EnergySpanExporter(SpanExporter):
         """The state of this process: a child of a fork starts with its own."""
         self._held: deque[ReadableSpan] = deque()
         self._seen: dict[int, ReadableSpan] = {}
-        self._wake, self._passed = threading.Event(), threading.Condition()
+        self._wake, self._passed, self._taking = threading.Event(), threading.Condition(), threading.Lock()
+        self._warned = ""
         self._closing = self._closed = False
         self._flushes = self._wanted = 0
         self._channels = [[_Channel(m.name, c) for c in m.channels()] for m in self._meters]
@@ -119,9 +120,10 @@ class EnergySpanExporter(SpanExporter):
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take spans over; they are handed on once sensors have covered them."""
-        if self._closed:
-            return SpanExportResult.FAILURE
-        self._held.extend(spans)
+        with self._taking:  # so that none comes after the last hand-over
+            if self._closed:
+                return SpanExportResult.FAILURE
+            self._held.extend(spans)
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
@@ -136,11 +138,16 @@ class EnergySpanExporter(SpanExporter):
 
     def shutdown(self) -> None:
         """Hand everything on, with the energy that is known, and shut the other exporter down."""
-        if self._closed:
-            return
-        self._closing = True
+        with self._taking:
+            if self._closing:
+                return
+            self._closing = True
         self._wake.set()
         self._thread.join()
+        self._flush(None)
+        with self._taking:
+            self._closed = True
+        self._flush(None)  # what came meanwhile
         self._exporter.shutdown()
         for meter in self._meters:
             meter.close()
@@ -160,28 +167,33 @@ class EnergySpanExporter(SpanExporter):
         while self._held and self._covered_ns() < end_ns and time.monotonic() < limit:
             time.sleep(min(self._interval_s, 0.05))
             self._read()
-        while self._held:
-            self._flush(None)
-        self._closed = True
 
     def _read(self) -> None:
         for meter, channels in zip(self._meters, self._channels, strict=True):
             try:
                 row = meter.read()
+                wall_ns = time.time_ns() - time.monotonic_ns()
+                for channel, (at_ns, value) in zip(channels, row, strict=True):
+                    if value is not None:
+                        channel.add(at_ns + wall_ns, value)
             except Exception as error:  # a sensor that fails once may come back
-                _log.warning("meter %s cannot be read: %s", meter.name, error)
-                continue
-            wall_ns = time.time_ns() - time.monotonic_ns()
-            for channel, (at_ns, value) in zip(channels, row, strict=True):
-                if value is not None:
-                    channel.add(at_ns + wall_ns, value)
+                self._warn(f"meter {meter.name} cannot be read: {error}")
+
+    def _warn(self, text: str) -> None:
+        """Log a warning, unless it is the last one again: a service runs for months."""
+        if text != self._warned:
+            _log.warning(text)
+            self._warned = text
 
     def _covered_ns(self) -> int:
-        """Up to when every energy sensor has spoken; one that has not moved for long has nothing more to say."""
+        """Up to when every energy sensor has spoken, late as it is; one that has not moved for long says no more."""
         energy = [c for row in self._channels for c in row if c.about.unit in ("J", "W") and c.readings]
         patience_ns = time.time_ns() - int(self._hold_s * 1e9)
-        changed = [c.readings[-1][0] if c.about.kind == "gauge" else max(c.changed_ns, patience_ns) for c in energy]
-        return min(changed, default=time.time_ns())
+        spoken = [
+            (c.readings[-1][0] if c.about.kind == "gauge" else c.changed_ns) - int((c.about.latency_s or 0.0) * 1e9)
+            for c in energy
+        ]
+        return min((max(at_ns, patience_ns) for at_ns in spoken), default=time.time_ns())
 
     def _flush(self, covered_ns: int | None) -> None:
         """Hand on the spans that ended before sensors' last word; all of them where None is given."""
@@ -190,18 +202,26 @@ class EnergySpanExporter(SpanExporter):
         later = [span for span in held if covered_ns is not None and (span.end_time or 0) > covered_ns]
         self._held.extendleft(reversed(later))
         if ready:
+            quiet = attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))  # an exporter's own requests are no spans
             try:
-                numbers = self._energies(ready, [*ready, *later])
-            except Exception as error:  # energy may be missing; a span may not
-                _log.warning("spans are passed on without energy: %s", error)
-                numbers = {}
-            try:
-                self._exporter.export([_with(span, numbers.get(_key(span), {})) for span in ready])
-            except Exception:
-                _log.exception("the exporter failed; %d spans are lost there", len(ready))
+                self._hand_on(ready, later)
+            finally:
+                detach(quiet)
+        self._forget(time.time_ns())
         with self._passed:
             self._flushes += 1
             self._passed.notify_all()
+
+    def _hand_on(self, ready: Sequence[ReadableSpan], later: Sequence[ReadableSpan]) -> None:
+        try:
+            numbers = self._energies(ready, [*ready, *later])
+        except Exception as error:  # energy may be missing; a span may not
+            self._warn(f"spans are passed on without energy: {error}")
+            numbers = {}
+        try:
+            self._exporter.export([_with(span, numbers.get(_key(span), {})) for span in ready])
+        except Exception:
+            _log.exception("the exporter failed; %d spans are lost there", len(ready))
 
     def _energies(self, ready: Sequence[ReadableSpan], held: Sequence[ReadableSpan]) -> dict[str, dict[str, float]]:
         """Span → its attributes; shared with every span that was seen in their time."""
@@ -226,17 +246,19 @@ class EnergySpanExporter(SpanExporter):
             for row, span in enumerate(lanes[location].spans):
                 if span.id in asked:
                     numbers[span.id] = energy.attributes(row, float(factors[row]))
-        self._forget(now_ns)
         return numbers
 
     def _forget(self, now_ns: int) -> None:
-        """Drop spans that share no time with one that is still to come."""
+        """Drop spans and readings that share no time with a span that is still to come."""
         open_ = [s.start_time or now_ns for s in list(self._seen.values()) if s.end_time is None]
         first = min([*open_, *(s.start_time or now_ns for s in list(self._held))], default=now_ns)
         first = min(first, now_ns - int(2 * max(self._flush_s, self._hold_s) * 1e9))  # a batch may be under way
         for key, span in list(self._seen.items()):
             if (span.end_time is not None and span.end_time < first) or len(self._seen) > MOST_SPANS:
                 self._seen.pop(key, None)
+        for readings in (channel.readings for row in self._channels for channel in row):
+            while len(readings) > 2 and readings[1][0] < first:
+                readings.popleft()
 
     def _log(self, host: str) -> Any:
         """The readings as a recording of this host."""

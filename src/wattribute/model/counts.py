@@ -43,6 +43,14 @@ def signals(recording: Recording, unit: str) -> list[Signal]:
     return same
 
 
+def by_location(recording: Recording, unit: str) -> dict[int, list[Signal]]:
+    """The same by the location that counted."""
+    sorted_signals: dict[int, list[Signal]] = {}
+    for signal in signals(recording, unit):
+        sorted_signals.setdefault(signal.location, []).append(signal)
+    return sorted_signals
+
+
 def with_counts(recording: Recording, counted: Mapping[str, float]) -> Recording:
     """The recording with what is known to have been done by its end; of a command without regions it is its own."""
     _, end = recording.life

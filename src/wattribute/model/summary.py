@@ -68,6 +68,8 @@ class PerUnit:
     low_j: float | None = None
     high_j: float | None = None
     co2e_g: float | None = None
+    co2e_low_g: float | None = None
+    co2e_high_g: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "unit"}
@@ -110,7 +112,16 @@ class Summary:
             return None
         names = ("duration_s", "energy_j", "low_j", "high_j", "co2e_g")
         values = {name: getattr(self, name) for name in names}
+        values["co2e_low_g"], values["co2e_high_g"] = (self._grams(end) for end in ("low", "high"))
         return PerUnit(unit, count, **{n: None if value is None else value / count for n, value in values.items()})
+
+    def _grams(self, end: str) -> float | None:
+        """An end of the range of the emissions: that of the energy times that of the intensity, as far as known."""
+        joules, grams = getattr(self, f"{end}_j"), (self.carbon or {}).get(f"{end}_g")
+        if self.co2e_g is None or (joules is None and grams is None):
+            return None
+        factor = 1.0 if joules is None or not self.energy_j else joules / self.energy_j
+        return factor * float(self.co2e_g if grams is None else grams)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as ``summary.json`` has them."""

@@ -34,7 +34,11 @@ def manifest(sci: Sci, attribution: Attribution) -> dict[str, Any]:
     return {
         "name": name,
         "description": f"SCI {sci.sci!r} g CO2e per {sci.per}, by wattribute",
-        "tags": {"unit": sci.per, **{f"{key}-source": one.source for key, one in zip("EIMR", sources, strict=True)}},
+        "tags": {
+            "unit": sci.per,
+            **{f"{key}-source": one.source for key, one in zip("EIMR", sources, strict=True)},
+            **{f"{key}-uncertainty": one.uncertainty for key, one in zip("EIMR", sources, strict=True)},
+        },
         "initialize": {"plugins": _plugins(sci.per)},
         "aggregation": {"metrics": ["carbon", "sci"], "type": "both"},
         "tree": {

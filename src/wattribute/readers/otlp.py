@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
@@ -187,20 +188,24 @@ def _nested(members: Sequence[Span]) -> list[list[Span]]:
     lanes: list[list[Span]] = []
     stacks: list[list[Span]] = []  # what is open on each lane
     lane_of: dict[str, int] = {}
+    ends: list[tuple[int, int]] = []  # of spans that are open, with their lanes; a heap
+    free: list[int] = []  # lanes on which nothing is open; a heap
     for span in members:
-        for stack in stacks:
-            while stack and stack[-1].end <= span.start and stack[-1] is not span:
-                stack.pop()
+        while ends and ends[0][0] <= span.start:
+            lane = heappop(ends)[1]
+            stacks[lane].pop()
+            if not stacks[lane]:
+                heappush(free, lane)
         at = lane_of.get(span.parent, -1) if span.parent else -1
         if at < 0 or not stacks[at] or stacks[at][-1].id != span.parent or span.end > stacks[at][-1].end:
-            free = (row for row, stack in enumerate(stacks) if not stack)
-            at = next(free, len(stacks))
+            at = heappop(free) if free else len(stacks)
         if at == len(stacks):
             stacks.append([])
             lanes.append([])
         lane_of[span.id] = at
         stacks[at].append(span)
         lanes[at].append(span)
+        heappush(ends, (span.end, at))
     return lanes
 
 

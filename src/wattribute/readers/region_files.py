@@ -39,6 +39,7 @@ class ProcessRegions:
     counts: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _COUNT))
     counters: dict[int, str] = field(default_factory=dict)  # the files that were read at edges
     readings: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _READING))
+    whole: int = 0  # records that were loaded before the first that is not written yet
 
     def last_ns(self) -> int:
         return max(
@@ -46,6 +47,11 @@ class ProcessRegions:
             int(self.rows["end"].max(initial=0)),
             int(self.counts["time"].max(initial=0)),
         )
+
+    def counted(self, unit: str) -> float:
+        """How many of a unit were counted."""
+        numbers = [number for number, name in self.units.items() if name == unit]
+        return float(self.counts["amount"][np.isin(self.counts["unit"], numbers)].sum())
 
     def signals(self, lanes: Sequence[int], location: int, offset: int) -> list[Signal]:
         """What was counted on some lanes, a signal per unit."""
@@ -83,8 +89,11 @@ def join(recording: Recording, folder: Path, but: Container[int] = ()) -> Record
     return builder.recording(noticed)
 
 
-def load(path: Path) -> ProcessRegions:
-    """One process's regions, as far as they were written; a line or record cut by a crash is left out."""
+def load(path: Path, first: int = 0, many: int = -1) -> ProcessRegions:
+    """One process's regions, as far as they were written; a line or record cut by a crash is left out.
+
+    ``first`` and ``many`` choose records: a server's are too many to be read every second.
+    """
     process = ProcessRegions()
     for line in path.with_suffix(".names").read_bytes().splitlines():
         try:
@@ -101,9 +110,10 @@ def load(path: Path) -> ProcessRegions:
             process.counters[entry["counter"]] = entry["path"]
         else:
             process.header = entry
-    data = path.read_bytes()
-    rows = np.frombuffer(data[: len(data) // _ROW.itemsize * _ROW.itemsize], _ROW)
-    rows = rows[rows["start"] != 0]
+    rows = np.fromfile(path, _ROW, many, offset=first * _ROW.itemsize)
+    written = rows["start"] != 0
+    process.whole = len(rows) if written.all() else int(np.argmin(written))
+    rows = rows[written]
     is_reading = (rows["frame"] & (REGION_RESUMED | REGION_COUNT | REGION_READING)) == REGION_READING
     process.readings, rows = rows[is_reading].view(_READING).copy(), rows[~is_reading]
     process.readings["counter"] &= REGION_READING - 1

@@ -147,7 +147,7 @@ class JournalReader:
             points = live.rule.feed(times[there] + shift_ns, table[f"v{live.channel}"][there], last)
             if len(points[0]):
                 track = live.track
-                series.append(Series(track.metric, track.labels, *points, self._about["epoch_ns"]))
+                series.append(Series(track.metric, track.labels, *points, self._about["epoch_ns"], track.inside))
         return series
 
 

@@ -46,11 +46,16 @@ class ScoreFile:
             raise OptionError(f"--count {text}: write UNIT=FILE:KEY, as tokens=results.json:tokens")
         return replace(cls.of(where), unit=unit)
 
+    @property
+    def missing(self) -> str:
+        """How an error begins that says why there is none."""
+        return f"no count of {self.unit}" if self.unit else "no score"
+
     def read_count(self, path: Path) -> float:
         """How many; raises when that is not there, or is no number of things."""
         value = self.read(path)
         if isinstance(value, str) or value < 0:
-            raise NoDataError(f"no count of {self.unit}: {self.key} in {path} is {value!r}, not a number of them")
+            raise NoDataError(f"{self.missing}: {self.key} in {path} is {value!r}, not a number of them")
         return value
 
     def read(self, path: Path) -> float | str:
@@ -58,31 +63,42 @@ class ScoreFile:
         try:
             about = path.stat()
             if path == self.path and about.st_mtime_ns == self.before_ns:
-                raise NoDataError(f"no score: {path} is older than the run, which did not write it")
+                raise NoDataError(f"{self.missing}: {path} is older than the run, which did not write it")
             if about.st_size > LARGEST:
                 raise FormatError(path, "too large for a file of scores")
             text = path.read_text(encoding="utf-8-sig")
         except OSError as error:
-            raise NotFoundError(f"no score: {path}: {error.strerror}") from None
+            raise NotFoundError(f"{self.missing}: {path}: {error.strerror}") from None
         except UnicodeDecodeError as error:
             raise FormatError(path, "is not UTF-8 text", error.start) from None
-        value = _column(text, path) if path.suffix.lower() == ".csv" else _content(text, path)
+        value = self._column(text, path) if path.suffix.lower() == ".csv" else _content(text, path)
         for name in [self.key] if path.suffix.lower() == ".csv" else self.key.split("."):
-            value = _within(value, name, path)
+            value = self._within(value, name, path)
         if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-            raise NoDataError(f"no score: {self.key} in {path} is neither a number nor a word")
+            raise NoDataError(f"{self.missing}: {self.key} in {path} is neither a number nor a word")
         if not isinstance(value, str) and not abs(value) <= sys.float_info.max:  # no JSON has a word for it
-            raise NoDataError(f"no score: {self.key} in {path} is not finite")
+            raise NoDataError(f"{self.missing}: {self.key} in {path} is not finite")
         return value if isinstance(value, str) else float(value)
 
+    def _within(self, content: Any, name: str, path: Path) -> Any:
+        if isinstance(content, list) and name.lstrip("-").isdigit() and -len(content) <= int(name) < len(content):
+            return content[int(name)]
+        if isinstance(content, dict) and name in content:
+            return content[name]
+        known = ", ".join(map(str, list(content)[:10])) if isinstance(content, dict) else f"{type(content).__name__}"
+        raise NoDataError(f"{self.missing}: {path} has no {name!r} (there: {known})")
 
-def _within(content: Any, name: str, path: Path) -> Any:
-    if isinstance(content, list) and name.lstrip("-").isdigit() and -len(content) <= int(name) < len(content):
-        return content[int(name)]
-    if isinstance(content, dict) and name in content:
-        return content[name]
-    known = ", ".join(map(str, list(content)[:10])) if isinstance(content, dict) else f"{type(content).__name__}"
-    raise NoDataError(f"no score: {path} has no {name!r} (there: {known})")
+    def _column(self, text: str, path: Path) -> dict[str, Any]:
+        rows = list(csv.DictReader(text.splitlines()))
+        if not rows:
+            raise NoDataError(f"{self.missing}: {path} has no rows")
+        last: dict[str, Any] = {}
+        for name, value in rows[-1].items():
+            try:
+                last[name] = float(value)
+            except (TypeError, ValueError):
+                last[name] = value
+        return last
 
 
 def _content(text: str, path: Path) -> Any:
@@ -99,16 +115,3 @@ def _content(text: str, path: Path) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise FormatError(path, f"is not YAML: {' '.join(str(error).split())}") from None
-
-
-def _column(text: str, path: Path) -> dict[str, Any]:
-    rows = list(csv.DictReader(text.splitlines()))
-    if not rows:
-        raise NoDataError(f"no score: {path} has no rows")
-    last: dict[str, Any] = {}
-    for name, value in rows[-1].items():
-        try:
-            last[name] = float(value)
-        except (TypeError, ValueError):
-            last[name] = value
-    return last

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,9 @@ class CountFolder:
 
     def __init__(self, folder: str | os.PathLike[str], unit: str) -> None:
         self.folder, self.unit = Path(folder), unit
+        self._read: dict[
+            Path, tuple[int, float, int]
+        ] = {}  # records read for good, their sum, those written after them
         self._before = self._sum()
 
     def total(self) -> float:
@@ -69,18 +73,21 @@ class CountFolder:
         return self._sum() - self._before
 
     def _sum(self) -> float:
-        from ..readers.region_files import load
-
         whole = 0.0
         for path in self.folder.glob("*.regions"):
-            try:
-                process = load(path)
-            except OSError:  # its names are not there yet
-                continue
-            numbers = [number for number, name in process.units.items() if name == self.unit]
-            for number in numbers:
-                whole += float(process.counts["amount"][process.counts["unit"] == number].sum())
+            with suppress(OSError):  # its names are not there yet
+                whole += self._of(path)
         return whole
+
+    def _of(self, path: Path) -> float:
+        """What one process counted: records that were written the last time count for good and are not read again."""
+        from ..readers.region_files import load
+
+        first, before, whole = self._read.get(path, (0, 0.0, 0))
+        before += load(path, first, whole).counted(self.unit)
+        rest = load(path, first + whole)
+        self._read[path] = first + whole, before, rest.whole
+        return before + rest.counted(self.unit)
 
 
 class StatusBuilder:

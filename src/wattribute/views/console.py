@@ -256,11 +256,13 @@ def _per_columns(
     if not (rows["count"] > 0).any():
         return [f"self per {per} of the run"], lambda row, symbol: [si(row[f"run_{unit}_per_unit"], symbol)]
 
-    def cells(row: Mapping[str, Any], symbol: str) -> list[str]:
-        energy = row_per_unit(row, device, unit, symbol)
-        return [count(row["count"]) if row["count"] else "–", energy, si(row["s_per_unit"], "s")]
+    grams = ["co2e_g"] if "co2e_g_per_unit" in rows.columns else []
 
-    return [per, f"total per {per}", f"time per {per}"], cells
+    def cells(row: Mapping[str, Any], symbol: str) -> list[str]:
+        amounts = [row_per_unit(row, device, unit, symbol), *(row_per_unit(row, device, name, "g") for name in grams)]
+        return [count(row["count"]) if row["count"] else "–", *amounts, si(row["s_per_unit"], "s")]
+
+    return [per, f"total per {per}", *(f"CO2e per {per}" for _ in grams), f"time per {per}"], cells
 
 
 def _by_signal(attribution: Answer, unit: str) -> dict[str, float]:

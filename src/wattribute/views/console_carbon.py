@@ -55,13 +55,18 @@ def _per_unit(sci: Sci, market: Emissions | None, factors: bool) -> Iterable[tup
     """The SCI with its factors, or only the grams per unit."""
     per = clean(sci.per)
     if not factors:
-        yield f"per {per}", f"{si(sci.operational_g / sci.count.value, 'g')} ({count(sci.count.value)} counted)"
+        making = sci.embodied_g.value / sci.count.value
+        low, high = (None if end is None else end - making for end in (sci.low, sci.high))
+        each = bounded(sci.operational_g / sci.count.value, low, high, "g")
+        yield f"per {per}", f"{each} of the energy ({count(sci.count.value)} counted)"
     else:
-        yield "SCI", f"{bounded(sci.sci, sci.low, sci.high, 'g')} CO2e per {per} = (E x I + M) / R"
         named = {"E": sci.energy_kwh, "I": sci.g_per_kwh, "M": sci.embodied_g, "R": sci.count}
+        ranged = [name for name, one in named.items() if one.low is not None and one.low != one.high]
+        whose = f"; its range is that of {' and '.join(ranged)}" if sci.low is not None and ranged else ""
+        yield "SCI", f"{bounded(sci.sci, sci.low, sci.high, 'g')} CO2e per {per} = (E x I + M) / R{whose}"
         for name, one in named.items():
-            span = "" if one.low is None or one.high is None else f" ({one.low:.4g} … {one.high:.4g})"
-            yield f"  {name}", f"{one.value:.6g}{span} {clean(one.unit)}; {clean(one.source)}"
+            span = f" ({one.low:.4g} … {one.high:.4g})" if name in ranged else ""
+            yield f"  {name}", f"{one.value:.6g}{span} {clean(one.unit)}; {clean(one.source)}; {one.uncertainty}"
     if market is not None:
         each = market.co2e_g / sci.count.value
         yield f"market-based per {per}", f"{si(each, 'g')} CO2e of the energy" + (", no SCI" if factors else "")

@@ -83,7 +83,8 @@ def per_unit(status: Status) -> str:
         return f"no {unit} counted yet"
     mark = " est." if status.estimated else ""
     recent, whole = si(status.recent_j_per_unit, "J"), si(status.j_per_unit, "J")
-    return f"per {unit}: {recent} now, {whole}{mark} since the start ({count(status.count)} counted)"
+    grams = f", CO2e {si(status.carbon.co2e_g / status.count, 'g')}" if status.carbon.co2e_g else ""
+    return f"per {unit}: {recent} now, {whole}{mark}{grams} since the start ({count(status.count)} counted)"
 
 
 def _carbon(status: Status) -> str:

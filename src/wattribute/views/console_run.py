@@ -92,7 +92,7 @@ def _per_unit(summary: Summary, unit: str) -> Text:
         return Text(f"! the program counted no {clean(unit)} (it counted {known}): nothing to divide by", "yellow")
     mark = " estimated" if summary.estimated else ""
     words = f"per {clean(unit)}: {bounded(one.energy_j, one.low_j, one.high_j)}{mark}, {si(one.duration_s, 's')}"
-    words += "" if one.co2e_g is None else f", CO2e {si(one.co2e_g, 'g')}"
+    words += "" if one.co2e_g is None else f", CO2e {bounded(one.co2e_g, one.co2e_low_g, one.co2e_high_g, 'g')}"
     return Text(f"{words}  ({count(one.count)} counted)")
 
 

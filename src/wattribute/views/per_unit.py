@@ -18,8 +18,13 @@ def whole_per_unit(attribution: Attribution) -> str:
     amounts = [_measured(row, attribution.suffix) for row in measured.to_dicts()]
     ends = [None if None in ends else sum(ends) / attribution.count for ends in zip(*amounts, strict=True)]
     what = "estimated" if measured["estimated"].any() else "measured"
-    amount = bounded(ends[0], ends[1], ends[2], attribution.unit)
-    return f"{amount} {what}, idle included ({count(attribution.count)} counted)"
+    value, low, high = ends
+    words = f"{bounded(value, low, high, attribution.unit)} {what}"
+    if "co2e_g" in measured.columns and value:
+        g_per_j = float(measured["co2e_g"].sum()) / attribution.count / value
+        grams = [None if end is None else g_per_j * end for end in ends]
+        words += f", CO2e {bounded(grams[0], grams[1], grams[2], 'g')}"
+    return f"{words}, idle included ({count(attribution.count)} counted)"
 
 
 def line_per_unit(attribution: Attribution) -> str:
@@ -29,7 +34,7 @@ def line_per_unit(attribution: Attribution) -> str:
 
 
 def row_per_unit(row: Mapping[str, Any], device: Mapping[str, Any], unit: str, symbol: str) -> str:
-    """A row's total per unit with its range; that of an estimate is what its model says of its error."""
+    """A row's total per unit (``unit`` "j" or "co2e_g") with its range; of an estimate, what its model says of it."""
     name = f"{unit}_per_unit"
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if low is None and row[name] is not None and device["estimated"] and device["gain_error"]:

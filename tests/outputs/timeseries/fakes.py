@@ -133,8 +133,8 @@ def _metric(server, metric, host):
         _fields(point, wanted | ({"startTimeUnixNano": str} if kind == "sum" else {}))
         labels = tuple(_attributes(point["attributes"]))
         known = dict(labels)
-        said = known.get("host") or known.get("hw.parent") or known["hw.id"]
-        _check(said == host, "host")
+        said = known.get("host") or known["hw.id"]
+        _check(said == host or said.startswith(f"{host}/"), "host")
         _check(int(point.get("startTimeUnixNano", 0)) <= int(point["timeUnixNano"]) < 2**63, "times")
         server.points[metric["name"], labels, int(point["timeUnixNano"])] = point["asDouble"]
 

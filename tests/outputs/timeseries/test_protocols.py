@@ -78,6 +78,19 @@ def test_otlp_has_the_semantic_conventions_of_hardware(fake):
     assert parents == {"n01"}
 
 
+def test_otlp_names_the_part_that_another_is_inside_of(fake):
+    made = RecordingBuilder(10**9, epoch_ns=EPOCH_NS).thread("main 0..2000000000").host("n01")
+    for name in ("package 0", "package 1", "core 0", "core 1", "GPU 0"):
+        made.counter(name, [0, 100], every=2_000_000_000, name=f"{name} energy")
+    server = fake(otlp, None)
+    wattribute.send(made.recording(), f"otlp+http://{server.place}")
+    parents = {dict(labels)["hw.id"]: dict(labels)["hw.parent"] for _, labels, _ in server.points}
+    assert parents == {
+        "n01/package 0": "n01", "n01/package 1": "n01", "n01/GPU 0": "n01",
+        "n01/core 0": "n01/package 0", "n01/core 1": "n01/package 1",
+    }  # fmt: skip
+
+
 def test_points_that_a_collector_rejects_are_told(fake, recording):
     said = b'{"partialSuccess": {"rejectedDataPoints": "3", "errorMessage": "too old"}}'
     server = fake(lambda *_: (200, said), None)

@@ -140,12 +140,10 @@ def otlp(series: Sequence[Series], names: str = "semconv") -> str:
     64-bit integers are strings there; sums are cumulative since the run began. Energy and power have the names and
     attributes of OpenTelemetry's semantic conventions for hardware, or our own (``names="wattribute"``).
     """
-    if names == "semconv":
-        series = [_conventional(each) for each in series]
     hosts: dict[str, list[Series]] = {}
-    for each in series:
-        labels = dict(each.labels)
-        hosts.setdefault(labels.get("host") or labels.get("hw.parent") or _host(labels), []).append(each)
+    for before in series:
+        each = _conventional(before) if names == "semconv" else before
+        hosts.setdefault(dict(before.labels).get("host", ""), []).append(each)
     return _json(
         resourceMetrics=_list(
             _json(
@@ -171,14 +169,11 @@ def _conventional(each: Series) -> Series:
         about |= {"hw.id": host or device, "hw.name": device}
     else:
         metric = replace(each.metric, name=f"hw.{each.metric.name}")
-        about |= {"hw.id": f"{host}/{device}" if host else device, "hw.name": device, "hw.parent": host}
+        place = f"{host}/" if host else ""
+        about |= {"hw.id": f"{place}{device}", "hw.name": device}
+        about["hw.parent"] = f"{place}{each.inside}" if each.inside else host
         about["hw.type"] = _HARDWARE.get(kind, kind)
     return replace(each, metric=metric, labels=tuple(sorted((k, v) for k, v in about.items() if v)))
-
-
-def _host(labels: dict[str, str]) -> str:
-    """The host of a host's own metric."""
-    return labels.get("hw.id", "") if "hw.type" not in labels else ""
 
 
 def _metric(metric_and_series: tuple[Metric, Sequence[Series]]) -> str:

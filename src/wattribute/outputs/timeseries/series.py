@@ -22,6 +22,8 @@ from ...engines.middle import energy_curve, metered_devices, tidy
 from ...errors import NoDataError
 from ...model import Device, Recording, Signal
 from ...model.constants import POWER_SPAN_S
+from ...model.ledger import UNKNOWN_PLACE
+from ...sensors import contains
 
 SLOPE_NS = int(1e9 * POWER_SPAN_S)
 _LONGEST = 120  # characters of a label
@@ -71,6 +73,7 @@ class Series:
     times_ns: Ints  # since the epoch
     values: Floats
     start_ns: int  # when the counter was 0
+    inside: str = ""  # the device that includes this one; "": its host
 
     def __len__(self) -> int:
         return len(self.times_ns)
@@ -93,6 +96,7 @@ class SeriesRule:
     labels: Labels
     rule: str  # "total": its energy so far; "slope": the power that means; "value": the reading itself
     factor: float = 1.0  # of a value, from the signal's unit to the metric's
+    inside: str = ""  # see Series
 
 
 def tracks(recording: Recording, epoch_ns: int) -> list[SeriesRule]:
@@ -112,17 +116,31 @@ def tracks(recording: Recording, epoch_ns: int) -> list[SeriesRule]:
         counted = row in wholes or (one.entry.counted and row not in parts)
         apart = "" if counted else "true"
         labels = _labels(device, common | {"apart": apart, "estimated": "true" if signal.estimated else ""})
-        rules.append(SeriesRule(row, ENERGY, labels, "total"))
+        inside = _around(device, [other.device for other in metered])
+        rules.append(SeriesRule(row, ENERGY, labels, "total", inside=inside))
         power = _power_row(recording, signal)
         if power is None:
-            rules.append(SeriesRule(row, POWER, labels, "slope"))
+            rules.append(SeriesRule(row, POWER, labels, "slope", inside=inside))
         else:
-            rules.append(SeriesRule(power, POWER, labels, "value", float(recording.signals[power].scale)))
+            scale = float(recording.signals[power].scale)
+            rules.append(SeriesRule(power, POWER, labels, "value", scale, inside))
     rules += _others(recording, common)
     unique: dict[tuple[str, Labels], SeriesRule] = {}
     for track in rules:  # two sensors of one name on one device have the same labels: the first one speaks
         unique.setdefault((track.metric.name, track.labels), track)
     return list(unique.values())
+
+
+def _around(device: Device, others: Sequence[Device]) -> str:
+    """The part of the host that includes this one (a core's package): of several that of the same number."""
+
+    def numbers(name: str) -> list[str]:
+        return re.findall(r"\d+", name)[:1]
+
+    here = (one for one in others if one.host == device.host and one.kind not in ("node", *UNKNOWN_PLACE))
+    outer = [one for one in here if contains(one.kind, device.kind)]
+    outer.sort(key=lambda one: numbers(one.name) != numbers(device.name))
+    return clean(outer[0].name) if outer else ""
 
 
 def _power_row(recording: Recording, source: Signal) -> int | None:
@@ -186,7 +204,7 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
         if track.rule == "slope":
             times_ns, values = slopes(*last_of_each(times_ns, values))
         if len(times_ns):
-            yield Series(track.metric, track.labels, times_ns, values, epoch_ns)
+            yield Series(track.metric, track.labels, times_ns, values, epoch_ns, track.inside)
 
 
 def last_of_each(times_ns: Ints, totals: Floats, step_ns: int = SLOPE_NS) -> tuple[Ints, Floats]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...model import Attribution
 from ...plugins import chart
 from .. import names
-from ..numbers import percent, si
+from ..numbers import bounded, count, percent, si
 from ..theme import WIDTH, Theme
 from ..theme import theme as theme_of
 from .canvas import Rows, altair, finish, hover, layer, quantity, time_axis, time_unit
@@ -46,6 +46,10 @@ def carbon(
     title = f"{si(emissions.co2e_g, 'g')} CO2e from {si(emissions.energy_j, 'J')} at {emissions.g_per_kwh:.3g} g/kWh"
     place = f"{emissions.name} ({emissions.zone})" if emissions.name else emissions.zone
     notes = [f"Sources: {'; '.join(emissions.sources)}."]
+    if attribution.count:
+        each = emissions.co2e_g / attribution.count
+        amount = bounded(each, each * emissions.spread[0], each * emissions.spread[1], "g")
+        notes.append(f"Per {attribution.question.per}: {amount} ({count(attribution.count)} counted).")
     if emissions.assumed:
         low, high = si(emissions.low_g, "g"), si(emissions.high_g, "g")
         notes.append(f"No zone was given: the world average is assumed; by country it would be {low} to {high}.")

@@ -71,12 +71,12 @@ def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
 
     recording = read_source(source, selection)
     view = one_view(attribute(recording, by=("device", "frame"), **selection))
-    emissions = _emissions(view, zone)
+    view, emissions = _with_emissions(view, zone)
     quiet = replace(view, problems=())  # listed once, at the end, and not under every picture
     sections = [
         Section(f"Where the {'time' if view.unit == 's' else 'energy'} went", picture=_picture("books", quiet)),
         Section("When", picture=_picture("timeline" if view.unit == "s" else "power", quiet)),
-        _who(view),
+        _who(view, zone),
         *_processes(quiet),
         *_paths(quiet),
         *([_sensors(view)] if view.unit == "J" else []),
@@ -96,13 +96,16 @@ def _picture(name: str, attribution: Attribution) -> Picture:
     return Picture(name, " ".join(light.title.text), spec(light), lambda: spec(draw(attribution, theme="dark")))
 
 
-def _emissions(attribution: Attribution, zone: str | None) -> Emissions | None:
-    from ...carbon import emissions
+def _with_emissions(attribution: Attribution, zone: str | None) -> tuple[Attribution, Emissions | None]:
+    """The emissions, and the attribution with grams where rows are divided by a unit of work."""
+    from ...carbon import emissions, with_emissions
 
     try:
-        return emissions(attribution, zone=zone)
+        if attribution.question.per is not None and attribution.unit == "J":
+            return with_emissions(attribution, zone=zone)
+        return attribution, emissions(attribution, zone=zone)
     except NoDataError:
-        return None
+        return attribution, None
 
 
 def _seconds(attribution: Attribution) -> float:
@@ -149,9 +152,10 @@ def _numbers(attribution: Attribution, emissions: Emissions | None) -> list[tupl
     return numbers
 
 
-def _who(attribution: Attribution) -> Section:
+def _who(attribution: Attribution, zone: str | None) -> Section:
     """The frames with most energy, with bounds."""
-    rows = regrouped(attribution, ("frame", "paradigm", "role")).rows
+    frames = regrouped(attribution, ("frame", "paradigm", "role"))
+    rows = (frames if frames.question.per is None else _with_emissions(frames, zone)[0]).rows
     measured = total(attribution, "measured")
     labels = names.labels(rows.get_column("frame").to_list(), 56)
     table, devices = [], together(summed(attribution))
@@ -167,9 +171,14 @@ def _who(attribution: Attribution) -> Section:
         notes = [f"{len(rest)} more frames used {amount(rest_j, attribution.unit)} ({percent(rest_j, measured)})."]
     columns = ["frame", "kind of work", "energy (self)", "of measured", "time (self)", "power", "calls"]
     if attribution.question.per is not None:
-        columns += [names.clean(attribution.question.per), f"total per {names.clean(attribution.question.per)}"]
+        per = names.clean(attribution.question.per)
+        amounts = {"j": ("total", attribution.unit), "co2e_g": ("CO₂e", "g")}
+        amounts = {unit: words for unit, words in amounts.items() if f"{unit}_per_unit" in rows.columns}
+        columns += [per, *(f"{what} per {per}" for what, _ in amounts.values()), f"time per {per}"]
         for line, row in zip(table, rows.head(_ROWS).to_dicts(), strict=True):
-            line += [count(row["count"]) if row["count"] else "–", row_per_unit(row, devices, "j", attribution.unit)]
+            line.append(count(row["count"]) if row["count"] else "–")
+            line += [row_per_unit(row, devices, unit, symbol) for unit, (_, symbol) in amounts.items()]
+            line.append(si(row["s_per_unit"], "s"))
     if attribution.unit == "s":  # which the energy's column shows already
         columns[2] = "time (self)"
         columns, *table = ([*line[:4], line[6]] for line in (columns, *table))

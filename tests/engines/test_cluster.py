@@ -16,6 +16,7 @@ from tests.engines.listeners import KINDS, listener
 from tests.engines.processes import scheduler, worker
 from tests.engines.test_contract import answer
 from wattribute.engines import cluster, identity
+from wattribute.engines.convert import convert
 from wattribute.errors import ClusterError, NoDataError
 from wattribute.readers.otf2.writer import Writer
 
@@ -49,6 +50,14 @@ def test_the_command_line_says_so_in_one_line(trace, kind):
     assert done.stderr.startswith("wattribute: no Dask scheduler answers at")
 
 
+@pytest.mark.parametrize("ask", [wattribute.attribute, convert])
+def test_the_cluster_is_reached_before_anything_is_read(tmp_path, ask):
+    arguments = [tmp_path / "out.watt"] if ask is convert else []
+    with listener("closing") as port, pytest.raises(ClusterError, match="no Dask scheduler answers"):
+        ask(tmp_path / "none", *arguments, engine=f"dask:tcp://127.0.0.1:{port}")
+    assert not (tmp_path / "out.watt").exists()
+
+
 def command(*arguments):
     call = [sys.executable, "-m", "wattribute", *arguments]
     return subprocess.run(call, capture_output=True, text=True, timeout=120, cwd=ROOT)
@@ -62,6 +71,16 @@ def test_a_session_has_one_cluster(monkeypatch):
             assert second is first
         assert first.status == "running"
     assert first.status == "closed"
+
+
+def test_a_script_that_workers_cannot_import(trace, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(f"import wattribute\nwattribute.attribute({str(trace)!r}, engine='dask', threads=1)\n")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, cwd=ROOT)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("wattribute.errors.ClusterError: Dask workers cannot be started on this machine (")
+    assert "if __name__ == '__main__':" in last
 
 
 def test_runs_of_an_ensemble_share_one_cluster(trace, monkeypatch):
@@ -82,14 +101,24 @@ def test_work_follows_the_workers_that_come(tmp_path):
             assert cluster.check(client, 2, wait_s=60) == 2
 
 
+def test_workers_are_waited_for_once_in_a_session(dask_cluster, monkeypatch):
+    awaited = []
+    with cluster.session(), cluster.connected(dask_cluster.scheduler_address, 8) as client:
+        monkeypatch.setattr(client, "wait_for_workers", lambda workers, timeout: awaited.append(workers))
+        for _ in range(3):  # to read, to solve, the next question
+            assert cluster.check(client, 8) == 2
+    assert awaited == [8, 1, 1]
+
+
 # ------------------------------------------------------------------------------------------------------- other code
 
 
-def test_other_code_of_the_same_version(tmp_path, trace):
+@pytest.mark.parametrize("changed", ["attribution/shares.py", "sensors/table.toml"])
+def test_other_code_of_the_same_version(tmp_path, trace, changed):
     """A worker whose package differs by a line."""
     other = tmp_path / "other"
     shutil.copytree(ROOT / "src" / "wattribute", other / "wattribute", ignore=shutil.ignore_patterns("__pycache__"))
-    with (other / "wattribute" / "attribution" / "shares.py").open("a") as file:
+    with (other / "wattribute" / changed).open("a") as file:
         file.write("# a rule that was changed\n")
     with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", PYTHONPATH=str(other)):
         told = answer(trace, engine=f"dask:{address}")
@@ -167,6 +196,17 @@ def test_a_file_that_changes_on_the_way(tmp_path, dask):
     assert identity.different(recording.spans, files, recording.spans.locations()).endswith("0.evt")
 
 
+def test_a_file_that_only_the_worker_has(tmp_path):
+    folder = write(tmp_path / "trace", 300_000)
+    events = folder / "traces" / "0.evt"
+    events.rename(tmp_path / "elsewhere")
+    recording = wattribute.read(folder)
+    files = identity.of_locations(recording.spans, [0])
+    assert not identity.different(recording.spans, files, [0])  # it is missing on both sides
+    (tmp_path / "elsewhere").rename(events)
+    assert identity.different(recording.spans, files, [0]).endswith("0.evt")
+
+
 # -------------------------------------------------------------------------------------------------- partial results
 
 
@@ -242,6 +282,12 @@ def test_no_arkouda_server(trace, kind, monkeypatch):
     monkeypatch.setitem(sys.modules, "arkouda", Client())
     with listener(kind) as port, pytest.raises(ClusterError, match=rf"127.0.0.1:{port} .*\((it says|it speaks)"):
         wattribute.attribute(trace, engine=f"arkouda:127.0.0.1:{port}")
+
+
+def test_the_server_is_reached_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arkouda", Client())
+    with listener("closing") as port, pytest.raises(ClusterError, match="does not answer as an Arkouda server"):
+        wattribute.attribute(tmp_path / "none", engine=f"arkouda:127.0.0.1:{port}")
 
 
 def test_another_server_of_zeromq(trace, monkeypatch):

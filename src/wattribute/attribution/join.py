@@ -348,8 +348,8 @@ def folded(
         kind = "gpu" if recording.locations.kind[batch[0]] == "gpu" else "cpu"
         folds = source.fold_many(batch, against, keys[kind], ends, entered_only=True)
         wrong.extend(batch[len(folds) :])
-        batch_parts = (_part_of(location, mine, fold, by_row) for location, fold in zip(batch, folds, strict=False))
-        return [with_ranges(recording, plan, part, by_row) for part in batch_parts]
+        batch_parts = [_part_of(location, mine, fold, by_row) for location, fold in zip(batch, folds, strict=False)]
+        return with_ranges(recording, plan, batch_parts, by_row)
 
     def alike(location: int) -> tuple[Any, ...]:
         return location in when, *((row, id(by_row[row].split.curves[location])) for row in rows.get(location, ()))
@@ -499,7 +499,7 @@ def _energy_part(
         fold = recording.spans.fold(location, against, keys)
         part = _part_of(location, mine, fold, by_row)
         fold = _with_rests(recording, location, [by_row[row] for row in mine], keys, part.fold)
-        return with_ranges(recording, plan, part._replace(fold=fold), by_row)
+        return with_ranges(recording, plan, [part._replace(fold=fold)], by_row)[0]
     whole = [shares.alone(energy, [location], False).curves[location] for energy in energies]
     count = len(mine)  # the statistics stand behind the devices, static energy behind them
     fold = recording.spans.fold(location, [*against[:count], *whole, *against[count:]], keys)
@@ -507,7 +507,7 @@ def _energy_part(
         recording.spans.spans(location), energies, keys, fold, recording.clock.ticks_per_s, plan.question.integrate
     )
     part = _part_of(location, mine, _without(fold, count, count), by_row)
-    return with_ranges(recording, plan, part._replace(statistics=about), by_row)
+    return with_ranges(recording, plan, [part._replace(statistics=about)], by_row)[0]
 
 
 def _sliced_part(
@@ -534,28 +534,53 @@ def _sliced_part(
     )
 
 
-def with_ranges(recording: Recording, plan: Plan, part: Part, by_row: Mapping[int, DeviceCurves]) -> Part:
-    """A part with the ranges of its rows: of gauges from where rows ran, of counters from their bounds."""
-    fold = part.fold
-    if not part.sources or not plan.question.bounds:
-        return part
-    devices = [by_row[row] for row in part.sources]
-    pieces: dict[str, ranges.Pieces] = {}
+def with_ranges(
+    recording: Recording, plan: Plan, some: Sequence[Part], by_row: Mapping[int, DeviceCurves]
+) -> list[Part]:
+    """Parts of the same devices with the ranges of their rows: of gauges from where rows ran, of counters from bounds.
+
+    All are computed together: a call for each of many small parts costs more than the work.
+    """
+    if not some or not some[0].sources or not plan.question.bounds:
+        return list(some)
+    devices = [by_row[row] for row in some[0].sources]
+    pieces: list[dict[str, ranges.Pieces]] = []
     if any(device.seen is not None for device in devices):
-        kept = masks(recording, plan.sources[part.sources[0]].of)(part.location)
-        pieces = slices.pieces(recording.spans.spans(part.location), plan.keys.masked(kept))
+        mask = masks(recording, plan.sources[some[0].sources[0]].of)
+        pieces = [
+            slices.pieces(recording.spans.spans(part.location), plan.keys.masked(mask(part.location))) for part in some
+        ]
     columns: dict[str, list[ranges.Range]] = {"self": [], "total": []}
     for which, each in columns.items():
-        value = getattr(fold, f"{which}_value")
-        low, high = getattr(fold, f"{which}_low"), getattr(fold, f"{which}_high")
+        value = _beside(some, f"{which}_value")
+        low, high = (
+            None if getattr(some[0].fold, f"{which}_{end}") is None else _beside(some, f"{which}_{end}")
+            for end in ("low", "high")
+        )
         for c, device in enumerate(devices):
             if device.seen is not None:
-                each.append(_gauge_range(device, part.location, pieces[which], value[c], fold.row))
+                own = [
+                    _gauge_range(
+                        device, part.location, at[which], getattr(part.fold, f"{which}_value")[c], part.fold.row
+                    )
+                    for part, at in zip(some, pieces, strict=True)
+                ]
+                each.append(ranges.Range(*map(np.concatenate, zip(*own, strict=True))))
             elif low is not None and high is not None:
                 each.append(device.with_gain(low[c], high[c], value[c]))
             else:
                 each.append(ranges.Range(*np.full((4, value.shape[1]), np.nan)))
-    return part._replace(ranges=ranges.columns(columns))
+    whole = ranges.columns(columns)
+    ends = np.cumsum([part.fold.self_value.shape[1] for part in some]).tolist()
+    return [
+        part._replace(ranges={name: column[:, begin:end] for name, column in whole.items()})
+        for part, begin, end in zip(some, [0, *ends], ends, strict=False)
+    ]
+
+
+def _beside(some: Sequence[Part], name: str) -> Floats:
+    """A column of folds, the rows of all of them side by side."""
+    return np.concatenate([getattr(part.fold, name) for part in some], axis=1)
 
 
 def _with_intervals(recording: Recording, location: int, devices: Sequence[DeviceCurves], keys: Keys) -> Fold:

@@ -54,6 +54,8 @@ def attribute(
     from .cluster import session
 
     with session():  # one connection reads and solves
+        if where and hasattr(runner, "reach"):
+            runner.reach(where, threads)
         return _attribute(source, question, options, spans, engine)
 
 

@@ -205,6 +205,11 @@ def _server(where: str) -> Server:
     return connect(host, int(port))
 
 
+def reach(where: str, threads: int | None) -> None:
+    """Connect to a server."""
+    _server(where)
+
+
 def run(work: Work) -> EngineResult:
     """Solve every group on the server; if it is lost on the way, what was finished is kept and marked."""
     global _current
@@ -281,7 +286,8 @@ def _solve(work: Work, groups: Sequence[tuple[int, ...]], verbs: Verbs) -> Group
         paths_of = len(recording.frames) if plan.keys.by_path else None
         folds = arrays.fold(spans, row, len(plan.keys.labels), against, paths_of)
         folded = (Part(*one) for one in zip(some, sources, folds, strict=True))
-        parts += [with_ranges(recording, plan, part, devices) for part in folded]
+        for part in folded:
+            parts += with_ranges(recording, plan, [part], devices)
     if work.spans is not None:
         for group in groups:
             own = {at: devices[at] for at in group}

@@ -36,6 +36,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.clients: dict[tuple[str, int | None], Any] = {}
+        self.awaited: set[Any] = set()  # clients whose workers had their time to come
         self.stack = ExitStack()
 
     def client(self, address: str, workers: int | None) -> Any:
@@ -133,7 +134,8 @@ def _reason(error: BaseException) -> str:
 async def _identity(distributed: Any, address: str) -> dict[str, Any]:
     """What a server of Dask says it is. ``distributed.Client`` waits without end for the answer of anything else."""
     arguments = distributed.Security().get_connection_args("client")
-    comm = await distributed.comm.connect(address, timeout=CONNECT_S, **arguments)
+    # less than the limit of the whole, so that the reason of a refused connection is known before that ends
+    comm = await distributed.comm.connect(address, timeout=0.8 * CONNECT_S, **arguments)
     try:
         await comm.write({"op": "identity", "reply": True})
         return dict(await comm.read())
@@ -180,14 +182,20 @@ def _own(distributed: Any, workers: int) -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="wattribute-dask-", ignore_cleanup_errors=True) as place:
         own = {"distributed.nanny.pre-spawn-environ": environment, "temporary-directory": place}
         with dask.config.set(own):
-            cluster = distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                memory_limit=0,
-                silence_logs=logging.CRITICAL,
-                local_directory=place,  # Dask itself would leave a folder behind
-            )
+            try:
+                cluster = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    memory_limit=0,
+                    silence_logs=logging.CRITICAL,
+                    local_directory=place,  # Dask itself would leave a folder behind
+                )
+            except (RuntimeError, OSError) as error:
+                raise ClusterError(
+                    f"Dask workers cannot be started on this machine ({error}); a script that asks for engine 'dask' "
+                    "does so under if __name__ == '__main__':, as every worker imports the script"
+                ) from error
         with cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
 
@@ -219,10 +227,13 @@ def answers(client: Any) -> bool:
 def check(client: Any, workers: int | None = None, wait_s: float | None = None) -> int:
     """How many threads the workers have together; an error if there are none, or if one runs other code.
 
-    ``workers`` is how many to wait for; those that are there after ``wait_s`` do the work.
+    ``workers`` is how many to wait for, once in a session; those that are there after ``wait_s`` do the work.
     """
+    awaited = set() if (shared := _session.get()) is None else shared.awaited
+    needed = 1 if client in awaited else workers or 1
+    awaited.add(client)
     try:
-        client.wait_for_workers(workers or 1, timeout=WORKERS_S if wait_s is None else wait_s)
+        client.wait_for_workers(needed, timeout=WORKERS_S if wait_s is None else wait_s)
     except TimeoutError as error:
         if not client.nthreads():
             raise ClusterError(

@@ -36,9 +36,11 @@ def convert(
         save(recording, out, threads or 2, progress)
         return recording
     from .cluster import session
-    from .dask import write_spans
+    from .dask import reach, write_spans
 
     with session():
+        if where:
+            reach(where, threads)
         recording = read(os.path.abspath(path), threads=threads, progress=progress, **selection)
         save(recording, os.path.abspath(out), threads or 2, progress, partial(write_spans, where, threads))
     return recording

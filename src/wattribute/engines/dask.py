@@ -39,6 +39,12 @@ ROUNDS = 3  # how often what was scattered may be lost with its workers
 _UNREADABLE_KINDS = ("missing", "permission", "io")
 
 
+def reach(where: str, threads: int | None) -> None:
+    """Connect to a cluster and check its workers."""
+    with cluster.connected(where, threads) as client:
+        cluster.check(client, threads)
+
+
 def run(work: Work) -> EngineResult:
     """Solve every group on the workers of a cluster."""
     with cluster.connected(work.where, work.threads) as client:

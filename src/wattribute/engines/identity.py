@@ -14,6 +14,7 @@ from ..archive import ArchivedSpans
 
 # what turns files into sums; each a folder or a module of the package
 _HASHED_CODE = ("_core", "alignment", "archive", "attribution", "engines", "model", "readers", "sensors", "units")
+_HASHED_SUFFIXES = (".py", ".toml")  # code, and the table of sensors
 _BLOCK_BYTES = 4096
 _THREADS = 8  # files are looked at side by side: on a shared file system each look waits for a server
 _DIGEST_BYTES = 16
@@ -27,8 +28,8 @@ def code() -> str:
     package = Path(__file__).parents[1]
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for name in _HASHED_CODE:
-        for file in sorted([package / f"{name}.py", *(package / name).rglob("*.py")]):
-            if file.is_file():
+        for file in sorted([package / f"{name}.py", *(package / name).rglob("*")]):
+            if file.suffix in _HASHED_SUFFIXES and file.is_file():
                 digest.update(f"{file.relative_to(package)}\0".encode() + file.read_bytes())
     digest.update(b"without a core" if LIBRARY is None else Path(LIBRARY._name).read_bytes())
     return digest.hexdigest()
@@ -79,10 +80,10 @@ def of_locations(source: Any, locations: Iterable[int]) -> dict[int, tuple[bytes
 
 
 def different(source: Any, known: Mapping[int, tuple[bytes, ...]], locations: Iterable[int]) -> str:
-    """The first file that exists here and differs from the known one, or ""."""
+    """The first file that exists here and differs from the known one, or that is known to be missing, or ""."""
     for location in locations:
         for path, own in zip(files(source, location), known.get(location, ()), strict=False):
             here = of_file(path)
-            if here and own and here != own:  # a missing file is reported by its reader
+            if here and here != own:  # a missing file is reported by its reader
                 return path
     return ""

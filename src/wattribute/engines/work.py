@@ -4,8 +4,10 @@ An engine is a module that an entry point of the group ``wattribute.engines`` na
 
     def run(work: Work) -> EngineResult
 
-It solves ``work.groups`` wherever it likes. ``engines.attribute`` has checked the question before and makes the tables
-afterwards, so engines cannot differ in either. ``testing.contracts.EngineContract`` is what every engine has to fulfil.
+It solves ``work.groups`` wherever it likes. It may have a second one, ``reach(where, threads)``, which connects to the
+server that the user named and raises before anything is read if there is none. ``engines.attribute`` has checked the
+question before and makes the tables afterwards, so engines cannot differ in either.
+``testing.contracts.EngineContract`` is what every engine has to fulfil.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wattribute import attribute
 from wattribute.errors import OptionError
 from wattribute.model import Recording, Signal
-from wattribute.model.constants import COMMAND_CPU_TIME, CPU_TIME
+from wattribute.model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, CPU_TIME
 from wattribute.testing.simulation import SimulatedRun, Simulation, Steps, Wave
 
 FLOOR_W = 20.0
@@ -278,6 +278,37 @@ def test_a_program_alone_keeps_what_a_late_sensor_shows_after_it():
     found = attribute(machine.run().recording, by="process", floor="cpu=20W", static="apart")
     assert found.rows.filter(found.rows["process"] == "other processes")["self_j"].sum() == pytest.approx(0, abs=0.1)
     balance(found)
+
+
+def mig(**shares: float) -> Recording:
+    """A card of 60 W at rest and 160 W for 10 s, in MIG mode; what is known of the command's part of it, in percent."""
+    machine = Simulation(length_s=10, scope="process")
+    card = machine.device("GPU 0", floor_w=60, mig="2 instances: MIG-a, MIG-b").counter(period_s=0.1)
+    machine.stream(card, [("gemm", 0.0, 10.0, 100.0)])
+    recording = machine.run().recording
+    times = np.arange(1, 11) * recording.clock.ticks_per_s
+    names = {"busy": COMMAND_SHARE, "slices": COMMAND_SLICES}
+    signals = [
+        Signal(names[name], "gauge", "%", times, np.full(10, part), host="n01", device="GPU 0")
+        for name, part in shares.items()
+    ]
+    return replace(recording, signals=(*recording.signals, *signals))
+
+
+def test_a_mig_slice_pays_for_its_use_and_for_its_part_of_the_card():
+    """Half of the busy time and a quarter of the slices: 500 J dynamic, 150 J static; others have the rest."""
+    found = attribute(mig(busy=50.0, slices=25.0), by="frame", floor="gpu=60W")
+    assert of_frame(found, "gemm", "dynamic_j") == pytest.approx(500, rel=1e-3)
+    assert of_frame(found, "gemm", "static_j") == pytest.approx(150, rel=1e-3)
+    assert of_frame(found, "other processes") == pytest.approx(500 + 450, rel=1e-3)
+    balance(found)
+
+
+def test_a_mig_card_whose_driver_does_not_tell_is_not_split_and_says_why():
+    found = attribute(mig(), by="frame", floor="gpu=60W")
+    assert of_frame(found, "gemm") == pytest.approx(1600, rel=1e-3)
+    assert any("MIG instances" in problem.message for problem in found.problems)
+    assert not attribute(mig(), by="frame", scope="machine").problems
 
 
 @pytest.mark.parametrize("text", ["60W", "GPU 0=", "GPU 0=much", "=60W"])

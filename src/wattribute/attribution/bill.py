@@ -40,7 +40,7 @@ from ..model import (
     SpanSource,
     SpanTable,
 )
-from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, CPU_TIME, OTHERS, OTHERS_CPU_TIME, STATIC
+from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, CPU_TIME, OTHERS, OTHERS_CPU_TIME, STATIC
 from ..model.spans import launches_of
 from .floors import REST, Floor, floor_of, utilisation_of
 
@@ -66,6 +66,7 @@ class CommandUsage:
     others: Floats
     reserved: float = 1.0  # part of the machine that is reserved for the command
     cores: float = 0.0  # that can be busy at once; 0: not known
+    is_sliced: bool = False  # a card in MIG mode, whose slices are reserved whoever works
     looks: Ints | None = None  # times at which the clocks were read; None: all of ``times``
 
     def between(self, times: Ints) -> tuple[Floats, Floats]:
@@ -243,6 +244,7 @@ def _static_part(how: Division, curve: Energy, ticks_per_s: int) -> Floats:
     usage, count = how.usage, len(curve.times) - 1
     assert usage is not None
     fixed = {"apart": 0.0, "mine": 1.0, "reserved": usage.reserved}
+    fixed |= {"even": usage.reserved} if usage.is_sliced else {}
     if how.rule in fixed:
         return np.full(count, fixed[how.rule])
     # even: two parties, while the other one does more than what a machine at rest does
@@ -324,7 +326,13 @@ def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
     mine = [signal for signal in recording.signals if signal.host == device.host and len(signal)]
     if device.kind == "gpu":
         shares = [signal for signal in mine if signal.name == COMMAND_SHARE and signal.device == device.name]
-        return _of_share(shares[0], recording) if shares else None
+        if not shares:
+            return None
+        usage = _of_share(shares[0], recording)
+        slices = [signal for signal in mine if signal.name == COMMAND_SLICES and signal.device == device.name]
+        if not slices:
+            return usage
+        return replace(usage, reserved=float(np.clip(np.max(slices[0].values) / 100, 0.0, 1.0)), is_sliced=True)
     others = _clocks(mine, OTHERS_CPU_TIME, device)
     if not others:
         return None
@@ -340,7 +348,16 @@ def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
     cores = recording.metadata.get("cores")
     count = float(cores) if isinstance(cores, int | float) else 0.0
     own_s, others_s = np.interp(times, *own), np.interp(times, *spent)
-    return CommandUsage(times, own_s, others_s, min(max(part, 0.0), 1.0), count, spent[0])
+    return CommandUsage(times, own_s, others_s, min(max(part, 0.0), 1.0), count, looks=spent[0])
+
+
+def undivided_reason(device: Device) -> str:
+    """Why all of a device is counted in the scope of a process."""
+    if device.properties.get("mig"):
+        reason = "its counter is that of all its MIG instances, and the driver does not tell how busy each of them is"
+    else:
+        reason = "who used it is not known"
+    return f"{device.name}: {reason}, so all of it is counted"
 
 
 def _clocks(signals: Sequence[Signal], name: str, device: Device) -> list[Signal]:

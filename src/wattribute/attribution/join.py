@@ -117,6 +117,7 @@ def billed(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
         return recording, plan
     views: list[DeviceView] = []
     hosts: dict[str, set[str]] = {}
+    problems = list(plan.problems)
     for source in plan.sources:
         if not source.users or not is_energy(source.signal) or source.device.kind == time_sources.KIND:
             views.append(source)
@@ -124,13 +125,16 @@ def billed(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
         whole = partial(_whole, source, recording.clock, question.integrate)
         how = bill.division_of(recording, source.device, question, whole)
         views.append(replace(source, division=how))
+        is_own = bill.scope_of(recording, question) == "process"
+        if is_own and how.usage is None and source.device.properties.get("mig"):
+            problems.append(Problem("share", bill.undivided_reason(source.device)))
         needed = hosts.setdefault(source.device.host, set())
         needed |= {OTHERS} if how.usage is not None else set()
         apart = how.rule == "apart" and how.floor is not None and how.floor.likely_w is not None
         needed |= {STATIC} if apart else set()
     hosts = {host: needed for host, needed in hosts.items() if needed}
     has_floors = any(source.division.floor is not None for source in views)
-    plan = replace(plan, sources=tuple(views), has_floors=has_floors)
+    plan = replace(plan, sources=tuple(views), has_floors=has_floors, problems=tuple(problems))
     if not hosts:
         return recording, plan
     recording, rows = bill.with_rows(recording, hosts, plan.begin, plan.end)

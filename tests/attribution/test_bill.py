@@ -1,5 +1,7 @@
 """The bill of a shared device: static, the command's part, other processes, with books that balance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,8 @@ from hypothesis import strategies as st
 
 from wattribute import attribute
 from wattribute.errors import OptionError
+from wattribute.model import Recording, Signal
+from wattribute.model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, CPU_TIME
 from wattribute.testing.simulation import SimulatedRun, Simulation, Steps, Wave
 
 FLOOR_W = 20.0
@@ -177,26 +181,134 @@ def test_static_energy_is_no_more_than_what_was_used():
 
 def test_clocks_of_packages_speak_for_their_own_package():
     """The neighbour works on package 1 only; the command on both."""
-    from dataclasses import replace
-
     machine = Simulation(length_s=4, scope="process")
     cpus = [machine.device(f"package {i}").counter(period_s=0.01) for i in range(2)]
     for cpu in cpus:
         machine.thread(cpu, [("work", 0.0, 4.0, 10.0)])
     machine.tenant(cpus[1], "neighbour", Wave(10.0), cores=1.0)
-    recording = machine.run().recording
-    others = next(s for s in recording.signals if s.name == "cpu time of other processes")
-    own = [s for s in recording.signals if s.name == "cpu time"]
-    per_package = [replace(others, device="package 1"), replace(others, values=0 * others.values, device="package 0")]
-    per_package += [
-        replace(s, name="cpu time of the command", location=-1, device=f"package {s.location}") for s in own
-    ]
-    kept = [s for s in recording.signals if s is not others and s.name != "cpu time"]
-    recording = replace(recording, signals=(*kept, *per_package))
-    found = attribute(recording, by=("device", "frame"))
+    found = attribute(machine.run().recording, by=("device", "frame"))
     work = dict(found.rows.filter(found.rows["frame"] == "work").select("device", "self_j").iter_rows())
     assert work == {"package 0": pytest.approx(40, rel=1e-3), "package 1": pytest.approx(40, rel=1e-3)}
     balance(found)
+
+
+def tenants(generator: np.random.Generator, count: int, ratio: float, sensor: str, period_s: float) -> SimulatedRun:
+    """The command and up to so many tenants on two packages: each begins and pauses at random, power is concave over
+    load, and the command draws ``ratio`` times the watts of the others."""
+    machine = Simulation(length_s=8, seed=1, scope="process")
+    for number in range(2):
+        cpu = getattr(machine.device(f"package {number}", floor_w=20), sensor)(period_s=period_s)
+        edges = np.unique([0, 8, *generator.uniform(0, 8, 6)])
+        own = generator.random(len(edges) - 1) < 0.7
+        others = generator.random((generator.integers(1, count) if number else count - 1, len(own))) < 0.6
+        load = others.sum(axis=0) + ratio * own
+        each_w = 30 * load**0.7 / np.maximum(load, 1e-9)
+        steps = zip(edges[:-1].tolist(), edges[1:].tolist(), own, each_w.tolist(), strict=True)
+        tasks = [("work" if on else "sleep", begin, end, ratio * on * watts) for begin, end, on, watts in steps]
+        machine.thread(cpu, tasks, sleeping=["sleep"], name=f"thread {number}")
+        for tenant, busy in enumerate(others):
+            machine.tenant(cpu, f"tenant {tenant}", Steps(edges, busy * each_w), cores=Steps(edges, 1.0 * busy))
+    return machine.run()
+
+
+def seldom_read(recording: Recording) -> Recording:
+    """The clocks as a sampler reads them: four times a second, the machine's in ticks of 10 ms, none of threads."""
+
+    def clock(signal: Signal) -> Signal:
+        times, values = signal.times[::25], signal.values[::25]
+        ticks = values if signal.name == COMMAND_CPU_TIME else values // 10_000 * 10_000
+        return replace(signal, times=times, values=ticks)
+
+    clocks = [clock(signal) for signal in recording.signals if signal.unit == "s" and signal.name != CPU_TIME]
+    return replace(recording, signals=(*(signal for signal in recording.signals if signal.unit != "s"), *clocks))
+
+
+@pytest.mark.parametrize(("sensor", "period_s"), [("counter", 0.001), ("counter", 0.1), ("gauge", 0.1)])
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_tenants_that_come_and_go_are_inside_the_range(count, ratio, sensor, period_s):
+    """The truth lies in the ranges of the command and of others, by counters and gauges, with a sampler's clocks."""
+    for seed in range(2):
+        run = tenants(np.random.default_rng(seed), count, ratio, sensor, period_s)
+        found = attribute(seldom_read(run.recording), by=("device", "process"), floor="cpu=20W", static="apart")
+        balance(found)
+        for device in ("package 0", "package 1"):
+            rows = {row["process"]: row for row in found.rows.filter(found.rows["device"] == device).to_dicts()}
+            truth_j = {
+                "process": run.frames_j.get((device, "work"), 0.0),
+                "other processes": sum(joules for (name, _), joules in run.tenants_j.items() if name == device),
+            }
+            for process, joules in truth_j.items():
+                row = rows[process]
+                assert row["self_low_j"] - 1e-4 <= joules <= row["self_high_j"] + 1e-4
+                assert row["dynamic_low_j"] - 1e-4 <= joules <= row["dynamic_high_j"] + 1e-4
+                if ratio == 1 and sensor == "counter":
+                    assert row["dynamic_j"] == pytest.approx(joules, rel=0.05, abs=2)
+
+
+def test_the_range_of_an_estimate_allows_for_the_split():
+    """An estimate of ±50 %: the command's 180 J are between a half of what a third of 60 W is and 1.5 x two thirds."""
+    run = shared(FLOOR_W * 1.5)
+    gauged = [replace(s, estimated=True, gain_error=0.5) if s.unit == "J" else s for s in run.recording.signals]
+    found = attribute(replace(run.recording, signals=tuple(gauged)), by="frame", floor="cpu=20W", static="apart")
+    row = found.rows.filter(found.rows["frame"] == "work").to_dicts()[0]
+    assert row["self_low_j"] < 0.5 * 60 * 6 / 3 + 1
+    assert row["self_high_j"] > 1.5 * 60 * 6 * 2 / 3 - 1
+
+
+@pytest.mark.parametrize("rule", ["apart", "mine"])
+def test_a_floor_that_is_not_known_widens_the_range(rule):
+    """No rest is seen: of the 680 J up to 200 J may be static, which is the command's or no one's."""
+    run = shared(cores=2)
+    found = attribute(run.recording, by="process", static=rule)
+    rows = {row["process"]: row for row in found.rows.to_dicts()}
+    own_j = 180 + (160 if rule == "mine" else 0)
+    for process, truth_j in (("process", own_j), ("other processes", 300)):
+        assert rows[process]["static_j"] is None
+        assert rows[process]["self_low_j"] <= truth_j <= rows[process]["self_high_j"]
+    assert rows["process"]["dynamic_low_j"] <= 180 <= rows["process"]["dynamic_high_j"]
+
+
+def test_a_program_alone_keeps_what_a_late_sensor_shows_after_it():
+    """A gauge that averages over half a second shows the program's last joules when it sleeps already."""
+    machine = Simulation(length_s=6, scope="process")
+    cpu = machine.device("package 0", floor_w=20).gauge(period_s=0.5, window_s=0.5)
+    machine.thread(cpu, [("work", 0.0, 3.25, 30.0), ("sleep", 3.25, 6.0, 0.0)], sleeping=["sleep"])
+    machine.tenant(cpu, "nothing", Wave(0.0), cores=1e-9)
+    found = attribute(machine.run().recording, by="process", floor="cpu=20W", static="apart")
+    assert found.rows.filter(found.rows["process"] == "other processes")["self_j"].sum() == pytest.approx(0, abs=0.1)
+    balance(found)
+
+
+def mig(**shares: float) -> Recording:
+    """A card of 60 W at rest and 160 W for 10 s, in MIG mode; what is known of the command's part of it, in percent."""
+    machine = Simulation(length_s=10, scope="process")
+    card = machine.device("GPU 0", floor_w=60, mig="2 instances: MIG-a, MIG-b").counter(period_s=0.1)
+    machine.stream(card, [("gemm", 0.0, 10.0, 100.0)])
+    recording = machine.run().recording
+    times = np.arange(1, 11) * recording.clock.ticks_per_s
+    names = {"busy": COMMAND_SHARE, "slices": COMMAND_SLICES}
+    signals = [
+        Signal(names[name], "gauge", "%", times, np.full(10, part), host="n01", device="GPU 0")
+        for name, part in shares.items()
+    ]
+    return replace(recording, signals=(*recording.signals, *signals))
+
+
+def test_a_mig_slice_pays_for_its_use_and_for_its_part_of_the_card():
+    """Half of the busy time and a quarter of the slices: 500 J dynamic, 150 J static; others have the rest."""
+    found = attribute(mig(busy=50.0, slices=25.0), by="frame", floor="gpu=60W")
+    assert of_frame(found, "gemm", "dynamic_j") == pytest.approx(500, rel=1e-3)
+    assert of_frame(found, "gemm", "static_j") == pytest.approx(150, rel=1e-3)
+    assert of_frame(found, "other processes") == pytest.approx(500 + 450, rel=1e-3)
+    balance(found)
+
+
+def test_a_mig_card_whose_driver_does_not_tell_is_not_split_and_says_why():
+    found = attribute(mig(), by="frame", floor="gpu=60W")
+    assert of_frame(found, "gemm") == pytest.approx(1600, rel=1e-3)
+    assert any("MIG instances" in problem.message for problem in found.problems)
+    assert not attribute(mig(), by="frame", scope="machine").problems
 
 
 @pytest.mark.parametrize("text", ["60W", "GPU 0=", "GPU 0=much", "=60W"])

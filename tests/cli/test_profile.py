@@ -150,7 +150,7 @@ def test_an_estimate_carries_its_error_in_every_row(tmp_path, script):
         command = [sys.executable, "-m", "wattribute", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
-    done = wattribute("profile", "--meters", "model", "-o", "x.watt", script)
+    done = wattribute("profile", "--meters", "model", "--scope", "machine", "-o", "x.watt", script)
     head, *lines = [line for line in done.stderr.splitlines() if line.startswith(("CPU estimated", "works"))]
     assert " ± " in head
     assert len(lines) == 1  # one table, whatever the number of devices
@@ -159,6 +159,12 @@ def test_an_estimate_carries_its_error_in_every_row(tmp_path, script):
     shown = wattribute("attribute", "x.watt").stdout
     assert re.search(r"works .* ± .*%", shown)
     assert not re.search(r" 0 J", shown)  # <module> was never on top: nothing of its own to show
+    row = wattribute(
+        "attribute", "x.watt", "--scope", "process", "--by", "frame", "--frame", "works", "--format", "json"
+    )
+    value, low, high = (json.loads(row.stdout)["rows"][0][name] for name in ("self_j", "self_low_j", "self_high_j"))
+    assert low <= value / 2 * 1.001  # beside others the split is unsure too
+    assert high >= value * 1.5 / 1.001
 
 
 def test_run_takes_any_command_with_python_in_it(tmp_path, script):

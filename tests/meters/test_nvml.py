@@ -148,6 +148,25 @@ def test_mig_instances_are_listed(opened):
     assert meter.channels()[0].device.properties["mig"].startswith("3 instances")
 
 
+def test_shares_of_mig_instances(opened):
+    """111 keeps 4 of 7 slices half busy, 222 keeps 2 of them busy: 4 x 50 of 4 x 50 + 2 x 100."""
+    instances = ["instance 0 1 4 111 50", "instance 0 5 2 222 100"]
+    _, meter = opened([Wave(300)], quirks=["gpu 0 mig 2", *instances])
+    assert meter.available().ok
+    assert meter.process_shares([111]) == {}  # utilisation is that since the last call
+    assert meter.process_shares([111]) == {"GPU 0": 0.5}
+    assert meter.process_shares([333]) == {"GPU 0": 0.0}
+    assert meter.slice_shares([111]) == {"GPU 0": 4 / 7}
+    assert meter.slice_shares([111, 222]) == {"GPU 0": 6 / 7}
+
+
+def test_mig_instances_whose_use_the_driver_does_not_tell_have_no_shares(opened):
+    _, meter = opened([Wave(300)], quirks=["gpu 0 mig 3", "process 0 111 30"])
+    assert meter.available().ok
+    assert [meter.process_shares([111]) for _ in range(2)] == [{}, {}]
+    assert meter.slice_shares([111]) == {}
+
+
 def test_a_grace_hopper_module_says_its_scope(opened):
     _, meter = opened([Wave(300)], quirks=["gpu 0 name NVIDIA GH200 480GB"])
     assert meter.available().ok

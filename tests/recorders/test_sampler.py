@@ -204,6 +204,9 @@ def test_shares_of_processes_and_cpu_time_are_noted(tmp_path, time):
             assert set(pids) == {7, 8}
             return {"gpu 0": 0.25}
 
+        def slice_shares(self, pids):
+            return {"gpu 0": 4 / 7}
+
     class Accounts:
         """Half a core is the command's, two are busy."""
 
@@ -220,6 +223,7 @@ def test_shares_of_processes_and_cpu_time_are_noted(tmp_path, time):
     signals = {signal.name: signal for signal in recording.signals}
     assert signals["command share"].device == "gpu 0"
     assert set(signals["command share"].values) == {25}
+    assert signals["command slices"].values == pytest.approx(400 / 7)
     for name, cores in (("cpu time of the command", 0.5), ("cpu time of other processes", 1.5)):
         clock = signals[name]
         spent_s = (clock.values[-1] - clock.values[0]) * float(clock.scale)

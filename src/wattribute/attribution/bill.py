@@ -7,7 +7,8 @@ none. Static energy follows ``Question.static``. ``divide`` does this to a curve
 between its threads and streams as always, and the rest belongs to separate rows: ``with_rows`` gives the recording
 a location for *other processes* and one for *static*, so that every grouping, output and engine treats them as any row.
 
-The range allows programs to differ by MAX_EFFICIENCY_RATIO in joules per CPU second.
+The range allows programs to differ by MAX_EFFICIENCY_RATIO in joules per CPU second, and by more where the load changes
+between two looks at the clocks: power is concave over load, and which joules were used at which load is not known.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from ..model import (
     SpanSource,
     SpanTable,
 )
-from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, CPU_TIME, OTHERS, OTHERS_CPU_TIME, STATIC
+from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, CPU_TIME, OTHERS, OTHERS_CPU_TIME, STATIC
 from ..model.spans import launches_of
 from .floors import REST, Floor, floor_of, utilisation_of
 
@@ -49,6 +50,10 @@ Floats = npt.NDArray[np.float64]
 MAX_EFFICIENCY_RATIO = (
     2.0  # programs differ by up to this factor in joules per CPU second (vector code against waiting for memory)
 )
+CLOCK_ERROR_RATIO = (
+    1.05  # of CPU time between two looks: the kernel counts in ticks, and looks are a quarter second apart
+)
+MAX_LOAD_RATIO = 4.0  # of the loads around a look that are believed; joules per CPU second change with their root
 KIND = "others"  # of the locations that are added
 
 
@@ -61,10 +66,28 @@ class CommandUsage:
     others: Floats
     reserved: float = 1.0  # part of the machine that is reserved for the command
     cores: float = 0.0  # that can be busy at once; 0: not known
+    is_sliced: bool = False  # a card in MIG mode, whose slices are reserved whoever works
+    looks: Ints | None = None  # times at which the clocks were read; None: all of ``times``
 
     def between(self, times: Ints) -> tuple[Floats, Floats]:
         """What each used from each of these times to the next."""
         return tuple(np.diff(np.interp(times, self.times, column)) for column in (self.own, self.others))  # type: ignore[return-value]
+
+    def efficiency_ratio(self, times: Ints) -> Floats:
+        """By how much joules per CPU second may differ from each of these times to the next."""
+        looks = self.times if self.looks is None else self.looks
+        if len(looks) < 3:
+            return np.full(len(times) - 1, MAX_EFFICIENCY_RATIO)
+        load = np.sum(self.between(looks), axis=0) / np.maximum(np.diff(looks), 1)
+        around = np.stack([np.append(load[:1], load[:-1]), load, np.append(load[1:], load[-1:])])
+        highest, lowest = around.max(axis=0), around.min(axis=0)
+        change = np.divide(highest, lowest, out=np.full(len(load), MAX_LOAD_RATIO), where=lowest > 0)
+        change = np.where(highest > 0, np.minimum(change, MAX_LOAD_RATIO), 1.0)
+        ratio = MAX_EFFICIENCY_RATIO * CLOCK_ERROR_RATIO * np.sqrt(change)
+        first = np.clip(np.searchsorted(looks, times[:-1], side="right") - 1, 0, len(load) - 1)
+        last = np.clip(np.searchsorted(looks, times[1:], side="left"), first + 1, len(load))
+        greatest: Floats = np.maximum.reduceat(np.append(ratio, 0.0), np.stack([first, last], axis=1).ravel())[::2]
+        return greatest
 
 
 class AddedRows(NamedTuple):
@@ -91,6 +114,8 @@ class Portions(NamedTuple):
     rest: Mapping[int, Energy]  # added location → what is its
     own_static: tuple[Energy, ...] = ()
     rest_static: Mapping[int, tuple[Energy, ...]] = {}
+    limits: tuple[Energy, ...] = ()  # of a gauge or an estimate: the least and the most of what its readings say
+    rest_limits: Mapping[int, tuple[Energy, ...]] = {}
 
 
 def divide(curve: Energy, how: Division, ticks_per_s: int) -> Portions:
@@ -115,25 +140,36 @@ def divide(curve: Energy, how: Division, ticks_per_s: int) -> Portions:
     own_rises = own_dynamic[owner] * inside + own_static[owner] * lasting
     own = replace(curve, times=times, values=_running(own_rises))
     least, most = _extremes(curve, how, each, known, mine, low, high)
-    own = replace(own, least=least, most=most, window_edges=curve.windows[0] if how.usage is not None else None)
-    if how.usage is not None and len(curve.windows[0]) != len(curve.times):  # fine windows of a gauge's clock
-        own = replace(own, bounded=False)
+    is_divided = how.usage is not None or (known and how.rule == "apart")
+    limits: tuple[Energy, ...] = ()
+    if is_divided and curve.bounded:
+        own = replace(own, least=least, most=most, window_edges=curve.windows[0])
+        if len(curve.windows[0]) != len(curve.times):  # fine windows of a gauge's clock
+            own = replace(own, bounded=False)
+    elif is_divided:
+        mean = np.bincount(owner, own_rises, len(rises)).astype(np.float64)
+        limits = tuple(_scaled(own, own_rises, end, mean, owner, lasting) for end in (least, most))
     rest: dict[int, Energy] = {}
     rest_static: dict[int, tuple[Energy, ...]] = {}
+    rest_limits: dict[int, tuple[Energy, ...]] = {}
     none = np.zeros(len(rises))
     apart = [one if how.rule == "apart" and known else none for one in each or [none]]  # likely, low, high
+    unsure = each if how.rule == "apart" and each else [none]  # is no one's, whether a row shows it or not
     if how.added is not None and how.usage is not None:
         others = rises - own_dynamic - own_static - apart[0]
-        limits = curve.least - most - np.max(apart, axis=0), curve.most - least - np.min(apart, axis=0)
-        rest[how.added.others] = _part_of(curve, others, *limits)
+        ends = curve.least - most - np.max(unsure, axis=0), curve.most - least - np.min(unsure, axis=0)
+        rest[how.added.others] = _part_of(curve, others, *ends)
+        rest_limits[how.added.others] = tuple(_part_of(curve, np.maximum(end, 0.0)) for end in ends)
         rest_static[how.added.others] = tuple(
             _part_of(curve, one - one * mine - a) for one, a in zip(each, apart, strict=bool(each))
         )
     if how.added is not None and how.rule == "apart" and known:
         rest[how.added.static] = _part_of(curve, apart[0], np.min(apart, axis=0), np.max(apart, axis=0))
         rest_static[how.added.static] = tuple(_part_of(curve, one) for one in apart)
+        ends = np.min(apart, axis=0), np.max(apart, axis=0)
+        rest_limits[how.added.static] = tuple(_part_of(curve, end) for end in ends)
     spread = (replace(own, values=_running((one * mine)[owner] * lasting), bounded=False) for one in each)
-    return Portions(own, rest, tuple(spread), rest_static)
+    return Portions(own, rest, tuple(spread), rest_static, limits, rest_limits if limits else {})
 
 
 def statics(curve: Energy, floor: Floor, ticks_per_s: int) -> list[Energy]:
@@ -141,6 +177,12 @@ def statics(curve: Energy, floor: Floor, ticks_per_s: int) -> list[Energy]:
     rises, seconds = np.diff(curve.values), np.diff(curve.times) / ticks_per_s
     each = (np.clip(np.minimum(power * seconds, rises), 0.0, None) for power in floor.powers_w)
     return [replace(curve, values=_running(one), bounded=False) for one in each]
+
+
+def _scaled(own: Energy, rises: Floats, end: Floats, mean: Floats, owner: Ints, lasting: Floats) -> Energy:
+    """The command's curve if its part of each reading interval were another one: at the same moments inside it."""
+    by = np.divide(end, mean, out=np.zeros(len(end)), where=mean > 0)[owner]
+    return replace(own, values=_running(np.where(mean[owner] > 0, rises * by, end[owner] * lasting)))
 
 
 def _part_of(curve: Energy, rises: Floats, least: Floats | None = None, most: Floats | None = None) -> Energy:
@@ -163,19 +205,23 @@ def _ratio(own: Floats, others: Floats) -> Floats:
 def _parts(usage: CommandUsage, curve: Energy) -> tuple[Floats, Floats, Floats]:
     """The command's part of each reading interval, and the least and the most it can be.
 
-    With a latency a reading also speaks of the time before its interval: both are looked at.
+    With a latency a reading also tells of the time before its interval: both are looked at for the limits, and where
+    next to nothing ran in the interval itself, what was used was used before it.
     """
     own, others = usage.between(curve.times)
-    part = _ratio(own, others)
-    low, high = _ratio(own, MAX_EFFICIENCY_RATIO * others), _ratio(MAX_EFFICIENCY_RATIO * own, others)
-    if curve.reach_ticks:
-        early = np.stack([curve.times[:-1] - curve.reach_ticks, curve.times[1:]])
-        own, others = (
+    part, ratio = _ratio(own, others), usage.efficiency_ratio(curve.times)
+    low, high = _ratio(own, ratio * others), _ratio(ratio * own, others)
+    if reach := max(curve.reach_ticks, curve.latency_ticks):
+        early = np.stack([curve.times[:-1] - reach, curve.times[1:]])
+        own_early, others_early = (
             np.interp(early[1], usage.times, column) - np.interp(early[0], usage.times, column)
             for column in (usage.own, usage.others)
         )
-        low = np.minimum(low, _ratio(own, MAX_EFFICIENCY_RATIO * others))
-        high = np.maximum(high, _ratio(MAX_EFFICIENCY_RATIO * own, others))
+        lengths = np.diff(curve.times), np.diff(early, axis=0)[0]
+        is_late = (own + others) * lengths[1] < REST * (own_early + others_early) * lengths[0]
+        part = np.where(is_late, _ratio(own_early, others_early), part)
+        low = np.minimum(low, _ratio(own_early, ratio * others_early))
+        high = np.maximum(high, _ratio(ratio * own_early, others_early))
     return part, low, high
 
 
@@ -198,6 +244,7 @@ def _static_part(how: Division, curve: Energy, ticks_per_s: int) -> Floats:
     usage, count = how.usage, len(curve.times) - 1
     assert usage is not None
     fixed = {"apart": 0.0, "mine": 1.0, "reserved": usage.reserved}
+    fixed |= {"even": usage.reserved} if usage.is_sliced else {}
     if how.rule in fixed:
         return np.full(count, fixed[how.rule])
     # even: two parties, while the other one does more than what a machine at rest does
@@ -221,7 +268,7 @@ def _extremes(
     """The least and the most of each window of the curve that can be the command's."""
     if how.usage is None and (not known or how.rule != "apart"):
         return curve.least, curve.most
-    floors = statics if known else [np.zeros(len(low))]
+    floors = statics if known else [np.zeros(len(low)), *statics]
     least = np.min([static * mine + np.maximum(curve.least - static, 0.0) * low for static in floors], axis=0)
     most = np.max([static * mine + np.maximum(curve.most - static, 0.0) * high for static in floors], axis=0)
     return least, most
@@ -279,7 +326,13 @@ def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
     mine = [signal for signal in recording.signals if signal.host == device.host and len(signal)]
     if device.kind == "gpu":
         shares = [signal for signal in mine if signal.name == COMMAND_SHARE and signal.device == device.name]
-        return _of_share(shares[0], recording) if shares else None
+        if not shares:
+            return None
+        usage = _of_share(shares[0], recording)
+        slices = [signal for signal in mine if signal.name == COMMAND_SLICES and signal.device == device.name]
+        if not slices:
+            return usage
+        return replace(usage, reserved=float(np.clip(np.max(slices[0].values) / 100, 0.0, 1.0)), is_sliced=True)
     others = _clocks(mine, OTHERS_CPU_TIME, device)
     if not others:
         return None
@@ -294,7 +347,17 @@ def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
     part = float(reserved) if isinstance(reserved, int | float) else 1.0
     cores = recording.metadata.get("cores")
     count = float(cores) if isinstance(cores, int | float) else 0.0
-    return CommandUsage(times, np.interp(times, *own), np.interp(times, *spent), min(max(part, 0.0), 1.0), count)
+    own_s, others_s = np.interp(times, *own), np.interp(times, *spent)
+    return CommandUsage(times, own_s, others_s, min(max(part, 0.0), 1.0), count, looks=spent[0])
+
+
+def undivided_reason(device: Device) -> str:
+    """Why all of a device is counted in the scope of a process."""
+    if device.properties.get("mig"):
+        reason = "its counter is that of all its MIG instances, and the driver does not tell how busy each of them is"
+    else:
+        reason = "who used it is not known"
+    return f"{device.name}: {reason}, so all of it is counted"
 
 
 def _clocks(signals: Sequence[Signal], name: str, device: Device) -> list[Signal]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..alignment.energy import Energy
 from ..errors import OptionError
 from ..model import Device, Recording
-from ..model.constants import COMMAND_CPU_TIME, OTHERS_CPU_TIME
+from ..model.constants import COMMAND_CPU_TIME, CPU_TIME, OTHERS_CPU_TIME
 
 REST = 0.02  # utilisation below which a device is at rest
 STRETCH_S = 1.0  # the shortest stretch that shows a floor …
@@ -104,13 +104,12 @@ def utilisation_of(recording: Recording, device: Device) -> Utilisation | None:
     cores = recording.metadata.get("cores")
     if device.kind == "gpu" or not cores:
         return None
-    clocks = [
-        signal
-        for signal in recording.signals
-        if signal.name in (COMMAND_CPU_TIME, OTHERS_CPU_TIME) and signal.host == device.host and len(signal) > 1
-    ]
-    if len({signal.name for signal in clocks}) < 2:
+    here = [signal for signal in recording.signals if signal.host == device.host and len(signal) > 1]
+    command, others = ([s for s in here if s.name == name] for name in (COMMAND_CPU_TIME, OTHERS_CPU_TIME))
+    own = command or [signal for signal in here if signal.name == CPU_TIME and signal.location >= 0]
+    if not own or not others:
         return None
+    clocks = [*own, *others]
     times = np.unique(np.concatenate([signal.times for signal in clocks]))
     busy = sum(np.interp(times, signal.times, signal.values * float(signal.scale)) for signal in clocks)
     lasted = np.diff(times) / recording.clock.ticks_per_s * float(cores)

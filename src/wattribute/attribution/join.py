@@ -117,6 +117,7 @@ def billed(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
         return recording, plan
     views: list[DeviceView] = []
     hosts: dict[str, set[str]] = {}
+    problems = list(plan.problems)
     for source in plan.sources:
         if not source.users or not is_energy(source.signal) or source.device.kind == time_sources.KIND:
             views.append(source)
@@ -124,13 +125,16 @@ def billed(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
         whole = partial(_whole, source, recording.clock, question.integrate)
         how = bill.division_of(recording, source.device, question, whole)
         views.append(replace(source, division=how))
+        is_own = bill.scope_of(recording, question) == "process"
+        if is_own and how.usage is None and source.device.properties.get("mig"):
+            problems.append(Problem("share", bill.undivided_reason(source.device)))
         needed = hosts.setdefault(source.device.host, set())
         needed |= {OTHERS} if how.usage is not None else set()
         apart = how.rule == "apart" and how.floor is not None and how.floor.likely_w is not None
         needed |= {STATIC} if apart else set()
     hosts = {host: needed for host, needed in hosts.items() if needed}
     has_floors = any(source.division.floor is not None for source in views)
-    plan = replace(plan, sources=tuple(views), has_floors=has_floors)
+    plan = replace(plan, sources=tuple(views), has_floors=has_floors, problems=tuple(problems))
     if not hosts:
         return recording, plan
     recording, rows = bill.with_rows(recording, hosts, plan.begin, plan.end)
@@ -170,7 +174,7 @@ class DeviceCurves(NamedTuple):
     source: DeviceView
     energy: Energy
     split: shares.Split
-    around: tuple[shares.Split, ...] = ()  # of method solve: the low and the high end of the 95 % intervals
+    around: tuple[shares.Split, ...] = ()  # low and high end: of method solve, or of a divided gauge or estimate
     minus: tuple[shares.Split, ...] = ()  # of the rest of a node: the node's, then its parts', for bounds
     seen: Windows | None = None  # of a gauge: what its updates saw
     clock: shares.Split | None = None  # of a gauge with several users: each one's share of the time
@@ -190,9 +194,15 @@ class DeviceCurves(NamedTuple):
         return int(self.energy.times[0]), int(self.energy.times[-1])
 
     def with_gain(self, low: Floats, high: Floats, value: Floats) -> ranges.Range:
-        """Bounds of a counter's readings as a range; those of a rest have the gains of node and parts already."""
+        """Bounds of readings as a range; those of a rest have the gains of node and parts already.
+
+        Of a gauge, whose readings have these bounds where others use the device too, as unsure as its whole energy.
+        """
         if self.source.parts:
             return ranges.Range(low, high, low, high)
+        if self.source.signal.kind == "gauge" and self.range is not None and self.energy.measured > 0:
+            by = (float(end[0]) / self.energy.measured if np.isfinite(end[0]) else np.nan for end in self.range)
+            return ranges.Range(*(bound * part for bound, part in zip((low, high, low, high), by, strict=True)))
         return ranges.of_counter(low, high, value, self.source.line, self.source.signal.gain_error)
 
 
@@ -246,6 +256,11 @@ def curves(
             _divided(recording, plan, row, own, {at: rest[i] for at, rest in portions[0].rest_static.items()}, when)
             for i, own in enumerate(portions[0].own_static)
         )
+        if portions[0].limits and plan.question.bounds and plan.question.method != "solve":
+            around = [
+                _divided(recording, plan, row, own, {at: ends[i] for at, ends in portions[0].rest_limits.items()}, when)
+                for i, own in enumerate(portions[0].limits)
+            ]
         is_whole = how.usage is None and not portions[0].rest  # else the bounds of its curve are those of rows
         minus = (
             ()
@@ -499,6 +514,7 @@ def _energy_part(
         fold = recording.spans.fold(location, against, keys)
         part = _part_of(location, mine, fold, by_row)
         fold = _with_rests(recording, location, [by_row[row] for row in mine], keys, part.fold)
+        fold = _with_limits(recording, location, [by_row[row] for row in mine], keys, fold)
         return with_ranges(recording, plan, [part._replace(fold=fold)], by_row)[0]
     whole = [shares.alone(energy, [location], False).curves[location] for energy in energies]
     count = len(mine)  # the statistics stand behind the devices, static energy behind them
@@ -634,6 +650,22 @@ def _with_rests(recording: Recording, location: int, devices: Sequence[DeviceCur
             low, high = f"{which}_low", f"{which}_high"
             bounds[low][at] = np.maximum(node[low] - sum(part[high] for part in parts), 0.0)
             bounds[high][at] = np.maximum(node[high] - sum(part[low] for part in parts), 0.0)
+    return replace(fold, **bounds)
+
+
+def _with_limits(recording: Recording, location: int, devices: Sequence[DeviceCurves], keys: Keys, fold: Fold) -> Fold:
+    """The bounds of a gauge or an estimate that is divided: what its rows get along its low and its high curve."""
+    limited = [at for at, device in enumerate(devices) if device.around]
+    if not limited:
+        return fold
+    bounds: dict[str, Any] = {}
+    for name in BOUNDS:
+        known = getattr(fold, name)
+        bounds[name] = np.full_like(fold.self_value, np.nan) if known is None else np.array(known)
+    for at in limited:
+        for end, split in zip(("low", "high"), devices[at].around, strict=True):
+            along = recording.spans.fold(location, [split.curves[location]], keys)
+            bounds[f"self_{end}"][at], bounds[f"total_{end}"][at] = along.self_value[0], along.total_value[0]
     return replace(fold, **bounds)
 
 

@@ -12,7 +12,7 @@ from ..alignment.merge import merge
 from ..alignment.response import lines as sensor_lines
 from ..alignment.sanity import Check, examine
 from ..alignment.topology import Topology
-from ..attribution.bill import Bill, Division, bill_of, divide, division_of, scope_of
+from ..attribution.bill import Bill, Division, bill_of, divide, division_of, scope_of, undivided_reason
 from ..attribution.calibration import Calibration, calibrate
 from ..attribution.clip import SpanWindow as ClippedSpans
 from ..attribution.floors import REST, utilisation_of
@@ -56,6 +56,7 @@ __all__ = [
     "sensor_lines",
     "span_bounds",
     "tidy",
+    "undivided_reason",
     "unwrapped",
     "utilisation_of",
     "window_range",

@@ -19,6 +19,7 @@ from typing import Any
 from ..model import Device
 from ..plugins import Availability, Channel
 from . import nvidia
+from .mig import MigCard
 from .sources import Call, Row, Sources
 
 SECOND = 1_000_000_000
@@ -38,6 +39,7 @@ class Nvml:
         self._library = root
         self._nvml: Any = None
         self._handles: dict[str, Any] = {}  # by device name
+        self._mig_cards: dict[str, MigCard] = {}  # by device name
         self._channels: list[Channel] = []
         self._calls: list[list[tuple[int, Call]]] = [[], [], [], []]  # by how often: (number of the channel, how)
         self._pauses_ns = [0, SECOND, USE_NS, SECOND]  # between two readings, by how often
@@ -105,8 +107,11 @@ class Nvml:
         except self._nvml.NVMLError as error:
             self.problems.append(f"GPU {index} is not metered: the driver lists it but does not open it ({error})")
             return
-        device = Device(f"GPU {index}", "gpu", properties=self._properties(handle))
+        card = MigCard.of(self._nvml, self._try, handle)
+        device = Device(f"GPU {index}", "gpu", properties=self._properties(handle, card))
         self._handles[device.name] = handle
+        if card is not None:
+            self._mig_cards[device.name] = card
         nvml = self._nvml
 
         def add(name: str, kind: str, unit: str, scale: Any, call: Call, often: int, **more: Any) -> bool:
@@ -160,7 +165,7 @@ class Nvml:
         driver = str(self._try("nvmlSystemGetDriverVersion") or "0").partition(".")[0]
         return nvidia.power_field(arch, capability, int(driver) if driver.isdigit() else 0, name)
 
-    def _properties(self, handle: Any) -> dict[str, str]:
+    def _properties(self, handle: Any, card: MigCard | None) -> dict[str, str]:
         pci = self._try("nvmlDeviceGetPciInfo", handle)
         limits = self._try("nvmlDeviceGetPowerManagementLimitConstraints", handle)
         limit = self._try("nvmlDeviceGetPowerManagementLimit", handle)
@@ -176,7 +181,7 @@ class Nvml:
             "power_limit_w": None if limit is None else limit / 1e3,
             "power_limits_w": None if limits is None else f"{limits[0] / 1e3:g} to {limits[1] / 1e3:g}",
             "memory_bytes": getattr(memory, "total", None),
-            "mig": self._mig(handle) or None,
+            "mig": None if card is None else self._mig(card),
             "scope": "module" if any(name in model for name in _MODULES) else None,
             "source": "NVML",
         }
@@ -186,13 +191,9 @@ class Nvml:
             if value is not None
         }
 
-    def _mig(self, handle: Any) -> str:
+    def _mig(self, card: MigCard) -> str:
         """The MIG instances of a card; its energy is that of all of them together."""
-        if (self._try("nvmlDeviceGetMigMode", handle) or [0])[0] != 1:
-            return ""
-        count = self._try("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
-        handles = [self._try("nvmlDeviceGetMigDeviceHandleByIndex", handle, index) for index in range(count)]
-        names = [str(self._try("nvmlDeviceGetUUID", mig) or "?") for mig in handles if mig is not None]
+        names = [str(self._try("nvmlDeviceGetUUID", instance.handle) or "?") for instance in card.instances]
         return f"{len(names)} instances: {', '.join(names)}"
 
     # --------------------------------------------------------------------------------------------------- reading
@@ -205,8 +206,12 @@ class Nvml:
 
     def process_shares(self, pids: Iterable[int]) -> dict[str, float]:
         """Per device the part of the SM utilisation that these processes had lately (absent: none of them worked)."""
-        chosen, shares = set(pids), {}
+        chosen, shares = set(pids), dict[str, float]()
         for name, handle in self._handles.items():
+            if name in self._mig_cards:
+                part = self._mig_cards[name].busy_share(chosen)
+                shares |= {} if part is None else {name: part}
+                continue
             samples = self._try("nvmlDeviceGetProcessUtilization", handle, 0) or ()
             used = [(sample.pid in chosen, sample.smUtil) for sample in samples]
             whole = sum(sm for _, sm in used)
@@ -214,8 +219,15 @@ class Nvml:
                 shares[name] = sum(sm for ours, sm in used if ours) / whole
         return shares
 
+    def slice_shares(self, pids: Iterable[int]) -> dict[str, float]:
+        """Per card in MIG mode the part of its slices on which these processes are (absent: the driver is silent)."""
+        chosen = set(pids)
+        return {name: card.slice_share(chosen) for name, card in self._mig_cards.items() if card.is_monitored}
+
     def close(self) -> None:
         if self._nvml is not None:
+            for card in self._mig_cards.values():
+                card.close()
             self._try("nvmlShutdown")
         self.sources.close()
         self._nvml, self._channels, self._calls = None, [], [[], [], [], []]

@@ -10,4 +10,5 @@ STATIC = "static"  # the name of a device's floor x time, where that is a separa
 # (per package where there are several), and what part of a GPU's work was the command's
 CPU_TIME, CPU_LOAD = "cpu time", "cpu load"  # of one thread, which recorded them about itself
 COMMAND_CPU_TIME, OTHERS_CPU_TIME = "cpu time of the command", "cpu time of other processes"
-COMMAND_SHARE = "command share"
+COMMAND_SHARE = "command share"  # of a GPU's busy time
+COMMAND_SLICES = "command slices"  # of a card in MIG mode

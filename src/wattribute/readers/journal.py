@@ -35,7 +35,7 @@ from ..model import (
     Spans,
     SpanTable,
 )
-from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, DEAD_S, OTHERS_CPU_TIME
+from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, DEAD_S, OTHERS_CPU_TIME
 from ..model.ledger import needless_estimates
 from ..model.select import select_metrics
 from ..model.validity import check
@@ -240,14 +240,13 @@ def _accounts(content: journal.Content, host: str, clock: Clock) -> list[Signal]
                 device = f"package {package}" if clocks.shape[1] > 1 else ""
                 micro = np.rint(clocks[kept, package] * 1e6).astype(np.int64)
                 signals.append(Signal(name, "counter", "s", times[kept], micro, Fraction(1, 10**6), host, device))
-    shares = [event for event in content.events if "shares" in event]
-    for device in sorted({name for event in shares for name in event["shares"]}):
-        # a device that no process used in a second says nothing about who used it
-        mine = [
-            (event["at"] - clock.offset_ticks, event["shares"][device]) for event in shares if device in event["shares"]
-        ]
-        at, parts = np.array([at for at, _ in mine], np.int64), np.array([part for _, part in mine], np.float64)
-        signals.append(Signal(COMMAND_SHARE, "gauge", "%", at, 100 * parts, host=host, device=device))
+    for name, key in ((COMMAND_SHARE, "shares"), (COMMAND_SLICES, "slices")):
+        events = [event for event in content.events if event.get(key)]
+        for device in sorted({device for event in events for device in event[key]}):
+            # a device that no process used in a second says nothing about who used it
+            mine = [(event["at"] - clock.offset_ticks, event[key][device]) for event in events if device in event[key]]
+            at, parts = np.array([at for at, _ in mine], np.int64), np.array([part for _, part in mine], np.float64)
+            signals.append(Signal(name, "gauge", "%", at, 100 * parts, host=host, device=device))
     return signals
 
 

@@ -207,12 +207,15 @@ class Sampler:
         seconds = self._account.look(self._pid, now)
         if seconds is not None:
             self._journal.event({"cpu_s": seconds, "at": now})
-        sharing = [shares for plan in self._plans if (shares := getattr(plan.meter, "process_shares", None))]
+        sharing = [plan.meter for plan in self._plans if hasattr(plan.meter, "process_shares")]
         if sharing and now >= self._share_at:
             self._share_at = now + SECOND
             self._family |= self._account.members(self._pid, now)  # drivers tell of those that have just ended, too
-            for shares in sharing:
-                self._journal.event({"shares": shares(self._family), "at": now})
+            for meter in sharing:
+                event = {"shares": meter.process_shares(self._family), "at": now}
+                if slices := getattr(meter, "slice_shares", None):
+                    event["slices"] = slices(self._family)
+                self._journal.event(event)
 
     def _hold(self, plan: MeterSchedule) -> None:
         """Read a meter, and leave what follows from it for ``_settle``."""

@@ -25,6 +25,7 @@ from ..engines.middle import (
     own_curve,
     scope_of,
     span_bounds,
+    undivided_reason,
     window_range,
 )
 from ..errors import NoDataError
@@ -312,9 +313,7 @@ def _share(recording: Recording, parts: Sequence[_Part], is_own: bool) -> str:
         if not is_own:
             continue
         if how.usage is None:
-            mig = "its counter is that of all its MIG instances" if part.device.properties.get("mig") else ""
-            reason = mig or "who used it is not known"
-            part.notes.append(f"{part.device.name}: {reason}, so all of it is counted")
+            part.notes.append(undivided_reason(part.device))
             continue
         ends = (bill.own_j, bill.own_low_j, bill.own_high_j)
         likely, low, high = (value / inside.measured for value in ends)

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from ..errors import OptionError
 from ..model import Recording, Signal, Spans
-from ..model.constants import CPU_TIME, OTHERS_CPU_TIME
+from ..model.constants import COMMAND_CPU_TIME, CPU_TIME, OTHERS_CPU_TIME
 from .recordings import HOST, RecordingBuilder, counter, signal, spans
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -351,7 +351,7 @@ class Simulation:
         self._seed, self._metadata = seed, metadata
         self._devices: list[SimulatedDevice] = []
         self._lanes: list[_Lane] = []
-        self._cores: list[tuple[str, Power]] = []  # of tenants: host, core-seconds over time
+        self._cores: list[tuple[SimulatedDevice, Power]] = []  # of tenants: device, core-seconds over time
         self._frames: list[str | Sequence[Any]] = []
 
     def frames(self, *rows: str | Sequence[Any]) -> Simulation:
@@ -423,7 +423,7 @@ class Simulation:
         """Add a program that is not in the recording: it draws power and keeps cores busy."""
         device.tenants.append((name, power))
         if cores:
-            self._cores.append((device.host, Wave(cores) if isinstance(cores, int | float) else cores))
+            self._cores.append((device, Wave(cores) if isinstance(cores, int | float) else cores))
         return self
 
     def run(self) -> SimulatedRun:
@@ -500,20 +500,30 @@ class Simulation:
         )
 
     def _cpu_times(self, last: int) -> Iterator[Signal]:
-        """CPU seconds of each thread, read every 10 ms, and of each host's tenants together."""
+        """CPU seconds of each thread, read every 10 ms, and of each host's tenants together; where several packages of
+        a host are used, those of the threads and of the tenants of each."""
         times = np.append(np.arange(0, last, max(1, self.ticks_per_s // 100)), last)
-        micro: dict[str, Any] = {"name": CPU_TIME, "unit": "s", "scale": Fraction(1, 10**6), "device": ""}
+        micro: dict[str, Any] = {"unit": "s", "scale": Fraction(1, 10**6)}
+        used: list[tuple[SimulatedDevice, Floats]] = []
         for at, lane in enumerate(self._lanes):
             if lane.cores and len(lane.spans):
                 edges, innermost = _pieces(lane.spans)
                 works = np.array([*(task[0] not in lane.sleeping for task in lane.tasks), False])  # −1: no span
                 busy = np.concatenate([[0], np.cumsum(np.diff(edges) * works[innermost])])
-                used_s = np.interp(times, edges, busy) / self.ticks_per_s * lane.cores
-                yield counter(_micro(used_s), times, host=lane.device.host, location=at, **micro)
-        micro["name"] = OTHERS_CPU_TIME
-        for host in dict.fromkeys(host for host, _ in self._cores):
-            cores = Sum(*(power for at, power in self._cores if at == host))
-            yield counter(_micro(cores.energy_j(times / self.ticks_per_s)), times, host=host, **micro)
+                used.append((lane.device, np.interp(times, edges, busy) / self.ticks_per_s * lane.cores))
+                name, host = CPU_TIME, lane.device.host
+                yield counter(_micro(used[-1][1]), times, name, device="", host=host, location=at, **micro)
+        tenants = [(device, cores.energy_j(times / self.ticks_per_s)) for device, cores in self._cores]
+        for host in dict.fromkeys(device.host for device, _ in tenants):
+            names = {device.name for device, _ in (*used, *tenants) if device.host == host}
+            packages = sorted(name for name in names if name.startswith("package "))
+            each = [*packages, ""] if len(packages) > 1 else [""]  # "" has what is no package's
+            both = ((COMMAND_CPU_TIME, used), (OTHERS_CPU_TIME, tenants))
+            for name, clocks in both if len(packages) > 1 else both[1:]:
+                for package in each:
+                    here = (c for d, c in clocks if d.host == host and (d.name if d.name in each else "") == package)
+                    whole = sum(here, np.zeros(len(times)))
+                    yield counter(_micro(whole), times, name, device=package, host=host, **micro)
 
 
 def _micro(seconds: Any) -> npt.NDArray[np.int64]:

@@ -96,7 +96,18 @@ int nvmlDeviceGetEnforcedPowerLimit(Device d, unsigned *mw) { (void)d; BEGIN *mw
 int nvmlDeviceGetPowerManagementLimitConstraints(Device d, unsigned *low, unsigned *high) { (void)d; BEGIN *low = 100000; *high = 400000; return OK; }
 int nvmlDeviceGetComputeMode(Device d, unsigned *mode) { (void)d; BEGIN *mode = 0; return OK; }
 int nvmlDeviceGetPersistenceMode(Device d, unsigned *mode) { (void)d; BEGIN *mode = 1; return OK; }
-int nvmlDeviceGetComputeRunningProcesses_v3(Device d, unsigned *count, Process *list) { (void)d; (void)list; BEGIN *count = 0; return OK; }
+/* A MIG instance has a handle of its own: the row of `state.instance`, above the card's. */
+#define INSTANCE(d) ((int)((intptr_t)(d) >> 8) - 1)
+int nvmlDeviceGetComputeRunningProcesses_v3(Device d, unsigned *count, Process *list) {
+    BEGIN
+    unsigned room = *count;
+    *count = INSTANCE(d) >= 0;
+    if (!*count) return OK;
+    if (!list || !room) return TOO_SMALL;
+    memset(list, 0, sizeof *list);
+    list->pid = state.instance[INSTANCE(d)].pid;
+    return OK;
+}
 int nvmlDeviceGetGraphicsRunningProcesses_v3(Device d, unsigned *count, Process *list) { (void)d; (void)list; BEGIN *count = 0; return OK; }
 int nvmlDeviceGetProcessUtilization(Device d, ProcessUse *list, unsigned *count, unsigned long long since) {
     BEGIN
@@ -120,5 +131,39 @@ int nvmlDeviceGetMigDeviceHandleByIndex(Device d, unsigned index, Device *mig) {
     BEGIN
     if ((int)index >= GPU(d)->mig) return NOT_FOUND;
     *mig = d;
+    for (int i = 0, seen = 0; i < state.instances; i++)
+        if (state.instance[i].gpu == INDEX(d) && seen++ == (int)index) *mig = (Device)((intptr_t)d | (intptr_t)(i + 1) << 8);
+    return OK;
+}
+typedef struct { unsigned processors, copy, decoder, encoder, jpeg, ofa, slices, compute_slices; unsigned long long memory_mb; } Attributes;
+typedef struct { unsigned version, supported; } Support;
+typedef struct { unsigned version, count; int *before, *after; struct { unsigned id; int code; double value; char *texts[3]; } metrics[1]; } Metrics;
+int nvmlDeviceGetGpuInstanceId(Device d, unsigned *number) {
+    BEGIN
+    if (INSTANCE(d) < 0) return UNSUPPORTED;
+    *number = state.instance[INSTANCE(d)].number;
+    return OK;
+}
+int nvmlDeviceGetAttributes_v2(Device d, Attributes *about) {
+    BEGIN
+    if (INSTANCE(d) < 0) return UNSUPPORTED;
+    memset(about, 0, sizeof *about);
+    about->slices = state.instance[INSTANCE(d)].slices;
+    return OK;
+}
+int nvmlGpmQueryDeviceSupport(Device d, Support *about) { (void)d; BEGIN about->supported = state.instances > 0; return OK; }
+int nvmlGpmSampleAlloc(int **sample) { BEGIN *sample = calloc(1, sizeof **sample); return OK; }
+int nvmlGpmSampleFree(int *sample) { free(sample); return OK; }
+int nvmlGpmMigSampleGet(Device d, unsigned number, int *sample) {
+    BEGIN
+    for (int i = 0; i < state.instances; i++)
+        if (state.instance[i].gpu == INDEX(d) && state.instance[i].number == number) { *sample = i; return OK; }
+    return NOT_FOUND;
+}
+int nvmlGpmMetricsGet(Metrics *order) {
+    BEGIN
+    if (*order->before != *order->after || order->metrics[0].id != 2) return INVALID;
+    order->metrics[0].code = OK;
+    order->metrics[0].value = state.instance[*order->after].sm;
     return OK;
 }

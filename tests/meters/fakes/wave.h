@@ -9,6 +9,7 @@
  *   gpu I base MJ | frozen | reset_at S | jump_at S J | name TEXT | mig N | silent | lost   quirks of one device
  *   fail FUNCTION CODE                             that function returns CODE; −1: it never returns
  *   process I PID SM_PERCENT                       what GetProcessUtilization lists
+ *   instance I NUMBER SLICES PID SM_PERCENT        a MIG instance of a card whose performance monitor works
  * It is read again whenever it changes.
  */
 #include <math.h>
@@ -36,12 +37,13 @@ struct Row { double s, watts[3], joules; };
 enum { DRAW, AVERAGE, INSTANT };
 
 static struct {
-    int devices, fails, processes;
+    int devices, fails, processes, instances;
     double period_s;
     long long start_ns;
     Gpu gpu[MAX_GPUS];
     struct { char name[96]; int code; } fail[MAX_LINES];
     struct { int gpu; unsigned pid, sm; } process[MAX_LINES];
+    struct { int gpu; unsigned number, slices, pid, sm; } instance[MAX_LINES];
 } state;
 
 static void read_table(Gpu *g, char *path) {
@@ -90,7 +92,7 @@ static void load(const char *variable) {
     char line[256], word[96], what[96];
     int index, at;
     while (fgets(line, sizeof line, file)) {
-        double number; long long big; unsigned pid, sm;
+        double number; long long big; unsigned pid, sm, which, slices;
         if (sscanf(line, "devices %d", &index) == 1) state.devices = index;
         else if (sscanf(line, "period_ms %lf", &number) == 1) state.period_s = number / 1e3;
         else if (sscanf(line, "start_ns %lld", &big) == 1) state.start_ns = big;
@@ -99,6 +101,10 @@ static void load(const char *variable) {
         } else if (sscanf(line, "process %d %u %u", &index, &pid, &sm) == 3 && state.processes < MAX_LINES) {
             state.process[state.processes].gpu = index; state.process[state.processes].pid = pid;
             state.process[state.processes++].sm = sm;
+        } else if (sscanf(line, "instance %d %u %u %u %u", &index, &which, &slices, &pid, &sm) == 5 && state.instances < MAX_LINES) {
+            state.instance[state.instances].gpu = index; state.instance[state.instances].number = which;
+            state.instance[state.instances].slices = slices; state.instance[state.instances].pid = pid;
+            state.instance[state.instances++].sm = sm;
         } else if (sscanf(line, "gpu %d %95s %n", &index, what, &at) == 2 && index >= 0 && index < MAX_GPUS)
             read_gpu(line + at, index, what);
     }

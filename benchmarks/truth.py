@@ -40,6 +40,7 @@ RECORDED = ROOT.parent / "shared" / "truth-gpu"
 LIMIT_S = 90
 RANGE_UJ = 262_143_328_850
 NVML_STEP_S, RAPL_STEP_S = 0.1, 0.001
+MAX_LATE_STEPS, ATTEMPTS = 5, 3  # a run in which the simulated counter was later than that is repeated
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ ALL = frozenset({"gpu", "cpu", "dram"})
 TOOLS = (
     Tool("wattribute", (f"{ROOT}[nvidia]",), ALL,
          "`with wattribute.record()`, the work in `with wattribute.region(…)`, "
-         "then `wattribute.attribute(recording, by=(\"frame\", \"device\"))`; `share=\"process\"` for one program",
+         "then `wattribute.attribute(recording, by=(\"frame\", \"device\"))`; `scope=\"process\"` for one program",
          True),
     Tool("codecarbon", ("codecarbon",), ALL, "`OfflineEmissionsTracker(measure_power_secs=1)`, `start()`, `stop()`; "
          "`cpu_energy`, `gpu_energy`; `rapl_include_dram` for DRAM; `tracking_mode=\"process\"` for one program", True),
@@ -159,6 +160,7 @@ class Outcome:
     low_j: float | None = None
     high_j: float | None = None
     held: bool | None = None
+    partly: bool = False  # the tool says that it saw only a part of the work
     gap_ms: float | None = None  # between two updates of the simulated CPU counters, at worst
     costs: dict[str, float] = field(default_factory=dict)
 
@@ -257,6 +259,7 @@ def replayed(case: Case, folder: Path) -> Iterator[tuple[dict[str, str], dict[st
 @contextmanager
 def simulated_gpus(case: Case, folder: Path) -> Iterator[tuple[dict[str, str], dict[str, object], Truth]]:
     gpus = FakeNvml(folder, case.gpus, period_s=NVML_STEP_S)
+    gpus.write(quirks=[f"gpu {i} name Simulated" for i in range(len(case.gpus))])  # no model that a tool knows
     more: dict[str, object] = {}
     after = [*case.fails, *([] if case.lost is None else [f"gpu {case.lost} lost"])]
     if after:
@@ -345,6 +348,16 @@ def run(case: Case, tool: Tool, folder: Path) -> Outcome:
         outcome.text = f"needs {RECORDED / case.recording}"
     if outcome.text:
         return outcome
+    outcomes = []
+    for _ in range(ATTEMPTS):  # a simulated sensor that had to wait for a core is none
+        outcomes.append(attempt(case, tool, folder))
+        if outcomes[-1].gap_ms is None or outcomes[-1].gap_ms <= 1e3 * MAX_LATE_STEPS * case.step_s:
+            break
+    return min(outcomes, key=lambda one: one.gap_ms or 0.0)
+
+
+def attempt(case: Case, tool: Tool, folder: Path) -> Outcome:
+    outcome = Outcome(case.name, tool.name, "skipped")
     sensors = replayed if case.recording else simulated_cpu if case.zones else simulated_gpus
     with tempfile.TemporaryDirectory(prefix="truth-") as place, sensors(case, Path(place)) as (variables, more, truth):
         asked = {
@@ -379,13 +392,18 @@ def run(case: Case, tool: Tool, folder: Path) -> Outcome:
             if busy:
                 busy.kill()
                 busy.wait()
-        gap = Path(place) / "sys" / "gap_ns"
-        if gap.exists() and not case.freezes:
-            outcome.gap_ms = int(gap.read_text()) / 1e6
-        return judged(case, outcome, done, truth)
+        late = Path(place) / "sys" / "gaps"
+        gaps = [tuple(map(int, line.split())) for line in late.read_text().splitlines()] if late.exists() else []
+        return judged(case, outcome, done, truth, gaps)
 
 
-def judged(case: Case, outcome: Outcome, done: subprocess.CompletedProcess[str], truth: Truth) -> Outcome:
+def judged(
+    case: Case,
+    outcome: Outcome,
+    done: subprocess.CompletedProcess[str],
+    truth: Truth,
+    gaps: Sequence[tuple[int, ...]] = (),
+) -> Outcome:
     try:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -396,6 +414,9 @@ def judged(case: Case, outcome: Outcome, done: subprocess.CompletedProcess[str],
         return outcome
     outcome.costs = {name: answer[name] for name in ("ready_s", "begin_s", "end_s", "cpu_s")}
     instants = [*answer["instants"], answer["start_ns"]] if case.recording else answer["instants"]
+    if case.zones and not case.freezes:
+        near = [end - begin for begin, end in gaps if end > instants[0] - 10**8 and begin < instants[1] + 10**8]
+        outcome.gap_ms = max(near, default=0) / 1e6
     try:
         whole_j = float(truth(instants))
     except ValueError as error:
@@ -415,10 +436,13 @@ def judged(case: Case, outcome: Outcome, done: subprocess.CompletedProcess[str],
     given = [parts[name] for name in names]
     outcome.verdict, outcome.energy_j = "answered", sum(given)
     outcome.error_percent = 100 * (outcome.energy_j - outcome.truth_j) / whole_j
+    outcome.partly = answer["partly"]
     if answer["ranges"]:
         outcome.low_j = sum(answer["ranges"][name][0] for name in case.parts)
         outcome.high_j = sum(answer["ranges"][name][1] for name in case.parts)
-        outcome.held = outcome.low_j <= outcome.truth_j <= outcome.high_j
+        # a program that sleeps has used what its own CPU time is worth at most
+        most_j = whole_j * min(answer["work_cpu_s"] / seconds, 1.0) if case.own else outcome.truth_j
+        outcome.held = outcome.low_j <= most_j and (outcome.partly or outcome.truth_j <= outcome.high_j)
     return outcome
 
 
@@ -448,7 +472,7 @@ def cell(outcome: Outcome) -> str:
     if outcome.error_percent is None:
         return f"**{outcome.verdict}**"
     held = {None: "", True: " ✓", False: " ✗"}[outcome.held]
-    return f"{outcome.error_percent:+.1f}{held}"
+    return f"{'≥ ' if outcome.partly else ''}{outcome.error_percent:+.1f}{held}"
 
 
 def markdown(
@@ -456,7 +480,11 @@ def markdown(
 ) -> str:
     by = {(outcome.case, outcome.tool): outcome for outcome in outcomes}
     lines = [f"{report['date']}, {report['machine']}; {report['load']}.", ""]
-    lines += ["Error in % of the truth; ✓ or ✗: the tool's own range held the truth or did not; –: not asked.", ""]
+    lines += [
+        "Error in % of the truth; ✓ or ✗: the tool's own range held the truth or did not; ≥: the tool says that it saw "
+        "only a part of the work, so that its range has no upper end; –: not asked.",
+        "",
+    ]
     lines += ["| case | one step of the sensor, % | " + " | ".join(tool.name for tool in tools) + " |"]
     lines += ["|---|--:|" + "--:|" * len(tools)]
     for case in cases:

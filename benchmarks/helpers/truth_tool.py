@@ -135,6 +135,7 @@ class Wattribute:
         import wattribute
 
         self.wattribute, self.stack, self.own = wattribute, contextlib.ExitStack(), case["own"]
+        self.parts, self.partly = case["parts"], False
         self.recorder = self.stack.enter_context(wattribute.record())
 
     def begin(self):
@@ -144,8 +145,8 @@ class Wattribute:
     def end(self):
         self.region.__exit__(None, None, None)
         self.stack.close()
-        share = {"share": "process"} if self.own else {}
-        rows = self.wattribute.attribute(self.recorder.recording, by=("frame", "device"), **share).rows
+        own = {"scope": "process"} if self.own else {}
+        rows = self.wattribute.attribute(self.recorder.recording, by=("frame", "device"), **own).rows
         parts, ranges = {}, {}
         for row in rows.to_dicts():
             name = {"GPU": "gpu", "package": "cpu", "dram": "dram"}.get(str(row["device"]).split()[0])
@@ -155,6 +156,7 @@ class Wattribute:
             if row["total_j"] is not None:
                 parts[name] = parts.get(name, 0.0) + row["total_j"]
             ranges[name] = (low + (row["total_low_j"] or 0.0), high + (row["total_high_j"] or 0.0))
+            self.partly |= name in self.parts and row["covered_ns"] < 0.99 * row["total_ns"]
         self.ranges = ranges
         return parts
 
@@ -206,13 +208,16 @@ def main():
     start = time.monotonic()
     tool.begin()
     begin_s = time.monotonic() - start
+    work_cpu_s = time.process_time()
     instants = work(case)
+    work_cpu_s = time.process_time() - work_cpu_s
     start = time.monotonic()
     parts = tool.end()
     end_s = time.monotonic() - start
     usage = os.times()
     answer = {
         "instants": instants, "start_ns": start_ns, "parts": parts, "ranges": getattr(tool, "ranges", {}),
+        "partly": getattr(tool, "partly", False), "work_cpu_s": work_cpu_s,
         "ready_s": ready_s, "begin_s": begin_s, "end_s": end_s, "cpu_s": sum(usage[:4]),
     }  # fmt: skip
     os.write(out, (json.dumps(answer) + "\n").encode())

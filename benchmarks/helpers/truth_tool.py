@@ -2,7 +2,8 @@
 
 Prints one line of JSON: the instants of the work on the monotonic clock, the energy in joules that the tool gives for
 the asked parts (gpu, cpu, dram), its own range where it has one, and what start-up and a region cost. Each class is the
-documented use of its tool: its constructor is what a program does once, ``begin`` and ``end`` enclose the work.
+documented use of its tool: its constructor is what a program does once, ``begin`` and ``end`` enclose the work, or
+``around`` runs it.
 """
 
 import contextlib
@@ -112,6 +113,35 @@ class Eco2ai:
         return {"cpu": float(cpu.get_consumption()) * KWH, "gpu": float(gpu.get_consumption()) * KWH}
 
 
+class Perun:
+    """A decorator of the work: it starts a process that samples, and hands its results to a callback."""
+
+    def __init__(self, case):
+        import perun
+
+        self.perun, self.parts = perun, {}
+
+    def around(self, job):
+        @self.perun.perun(sampling_period=0.1, data_out=".", log_lvl="ERROR")
+        def main():
+            self.perun.register_callback(self.take)
+            self.instants = job()
+
+        main()
+        return self.instants
+
+    def take(self, run):
+        names = {"gpu": "gpu_energy", "cpu": "cpu_energy", "dram": "dram_energy"}
+        metrics = {str(name.value): metric for name, metric in run.metrics.items()}
+        self.parts = {part: float(metrics[name].value) for part, name in names.items() if name in metrics}
+
+    def begin(self):
+        pass
+
+    def end(self):
+        return self.parts
+
+
 class PyRapl:
     def __init__(self, case):
         import pyRAPL
@@ -163,7 +193,7 @@ class Wattribute:
 
 TOOLS = {
     "wattribute": Wattribute, "codecarbon": Codecarbon, "zeus": Zeus, "carbontracker": Carbontracker,
-    "pyJoules": PyJoules, "eco2ai": Eco2ai, "pyRAPL": PyRapl,
+    "pyJoules": PyJoules, "eco2ai": Eco2ai, "perun": Perun, "pyRAPL": PyRapl,
 }  # fmt: skip
 
 
@@ -209,7 +239,7 @@ def main():
     tool.begin()
     begin_s = time.monotonic() - start
     work_cpu_s = time.process_time()
-    instants = work(case)
+    instants = tool.around(lambda: work(case)) if hasattr(tool, "around") else work(case)
     work_cpu_s = time.process_time() - work_cpu_s
     start = time.monotonic()
     parts = tool.end()

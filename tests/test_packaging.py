@@ -66,6 +66,14 @@ def test_the_spack_recipe_needs_what_the_package_needs():
     assert listed == {"setuptools": "77", **bounds(wanted)}
 
 
+def test_the_install_page_names_every_extra():
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {*PROJECT["optional-dependencies"]} - {
+        "all",
+        "dev",
+    }
+
+
 def test_recipes_are_filled_with_version_and_checksum():
     for recipe in (CONDA, SPACK):
         text = recipe.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import ROOT, need
 
 BROKEN = """<html><body style="background: white"><div style="width: 900px">wide</div><img src="nowhere.png">
+:func:<code>markup</code>
 <a href="other.html">gone</a> <a href="#nowhere">gone</a> <script>throw new Error("failed")</script></body></html>"""
 
 
@@ -40,7 +41,7 @@ def test_what_is_wrong_with_a_page_is_said(tmp_path):
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         problems = page_problems(browser.new_page(viewport=PHONE), path)
         browser.close()
-    assert len(problems) == 3
+    assert len(problems) == 4
     assert "is not there" in target_problem((tmp_path / "other.html").as_uri(), tmp_path, {})
     assert "no such heading" in target_problem(f"{path.as_uri()}#nowhere", tmp_path, {path: {""}})
     assert target_problem("https://example.org/x", tmp_path, {}) is None

@@ -5,6 +5,7 @@ Every page opens without an error, fits a phone, and has no broken link or pictu
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def target_problem(link: str, site: Path, anchors: dict[Path, set[str]]) -> str 
 
 
 def page_problems(page: Page, path: Path) -> list[str]:
-    """What a page shows when it is opened: errors, pictures that fail, and wider content than a phone."""
+    """What a page shows when it is opened: errors, pictures that fail, markup, and wider content than a phone."""
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(path.as_uri())
@@ -42,6 +43,7 @@ def page_problems(page: Page, path: Path) -> list[str]:
         "img", "all => all.filter(i => i.complete && !i.naturalWidth).map(i => i.getAttribute('src'))"
     )
     errors += [f"picture {source} does not load" for source in broken]
+    errors += [f"{role} is markup" for role in re.findall(r":(?:class|func|meth|mod|attr):", page.inner_text("body"))]
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     if wide > 0:
         errors.append(f"{wide} pixels wider than a phone")

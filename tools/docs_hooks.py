@@ -19,6 +19,7 @@ from mkdocs.utils import get_relative_url
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#]+)(#[^)]*)?\)")
 FENCE = re.compile(r"^( *)```.*?^ *```$", re.MULTILINE | re.DOTALL)
+ROLE = re.compile(r":(?:class|func|meth|mod|attr):(?=<code>)")  # of docstrings
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
 ABLE = {
     "CONTRIBUTING.md": "You will be able to change wattribute: run its tests, and add a reader, meter, output, engine, "
@@ -40,6 +41,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.abs_src_path is None:
         return markdown
     return links(markdown, Path(page.file.abs_src_path).parent, config.extra["repository"])
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Docstrings name the role of a name for editors; readers see the name."""
+    return ROLE.sub("", html)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

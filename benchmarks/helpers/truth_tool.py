@@ -2,7 +2,8 @@
 
 Prints one line of JSON: the instants of the work on the monotonic clock, the energy in joules that the tool gives for
 the asked parts (gpu, cpu, dram), its own range where it has one, and what start-up and a region cost. Each class is the
-documented use of its tool: its constructor is what a program does once, ``begin`` and ``end`` enclose the work.
+documented use of its tool: its constructor is what a program does once, ``begin`` and ``end`` enclose the work, or
+``around`` runs it.
 """
 
 import contextlib
@@ -112,6 +113,35 @@ class Eco2ai:
         return {"cpu": float(cpu.get_consumption()) * KWH, "gpu": float(gpu.get_consumption()) * KWH}
 
 
+class Perun:
+    """A decorator of the work: it starts a process that samples, and hands its results to a callback."""
+
+    def __init__(self, case):
+        import perun
+
+        self.perun, self.parts = perun, {}
+
+    def around(self, job):
+        @self.perun.perun(sampling_period=0.1, data_out=".", log_lvl="ERROR")
+        def main():
+            self.perun.register_callback(self.take)
+            self.instants = job()
+
+        main()
+        return self.instants
+
+    def take(self, run):
+        names = {"gpu": "gpu_energy", "cpu": "cpu_energy", "dram": "dram_energy"}
+        metrics = {str(name.value): metric for name, metric in run.metrics.items()}
+        self.parts = {part: float(metrics[name].value) for part, name in names.items() if name in metrics}
+
+    def begin(self):
+        pass
+
+    def end(self):
+        return self.parts
+
+
 class PyRapl:
     def __init__(self, case):
         import pyRAPL
@@ -135,6 +165,7 @@ class Wattribute:
         import wattribute
 
         self.wattribute, self.stack, self.own = wattribute, contextlib.ExitStack(), case["own"]
+        self.parts, self.partly = case["parts"], False
         self.recorder = self.stack.enter_context(wattribute.record())
 
     def begin(self):
@@ -144,8 +175,8 @@ class Wattribute:
     def end(self):
         self.region.__exit__(None, None, None)
         self.stack.close()
-        share = {"share": "process"} if self.own else {}
-        rows = self.wattribute.attribute(self.recorder.recording, by=("frame", "device"), **share).rows
+        own = {"scope": "process"} if self.own else {}
+        rows = self.wattribute.attribute(self.recorder.recording, by=("frame", "device"), **own).rows
         parts, ranges = {}, {}
         for row in rows.to_dicts():
             name = {"GPU": "gpu", "package": "cpu", "dram": "dram"}.get(str(row["device"]).split()[0])
@@ -155,13 +186,14 @@ class Wattribute:
             if row["total_j"] is not None:
                 parts[name] = parts.get(name, 0.0) + row["total_j"]
             ranges[name] = (low + (row["total_low_j"] or 0.0), high + (row["total_high_j"] or 0.0))
+            self.partly |= name in self.parts and row["covered_ns"] < 0.99 * row["total_ns"]
         self.ranges = ranges
         return parts
 
 
 TOOLS = {
     "wattribute": Wattribute, "codecarbon": Codecarbon, "zeus": Zeus, "carbontracker": Carbontracker,
-    "pyJoules": PyJoules, "eco2ai": Eco2ai, "pyRAPL": PyRapl,
+    "pyJoules": PyJoules, "eco2ai": Eco2ai, "perun": Perun, "pyRAPL": PyRapl,
 }  # fmt: skip
 
 
@@ -206,13 +238,16 @@ def main():
     start = time.monotonic()
     tool.begin()
     begin_s = time.monotonic() - start
-    instants = work(case)
+    work_cpu_s = time.process_time()
+    instants = tool.around(lambda: work(case)) if hasattr(tool, "around") else work(case)
+    work_cpu_s = time.process_time() - work_cpu_s
     start = time.monotonic()
     parts = tool.end()
     end_s = time.monotonic() - start
     usage = os.times()
     answer = {
         "instants": instants, "start_ns": start_ns, "parts": parts, "ranges": getattr(tool, "ranges", {}),
+        "partly": getattr(tool, "partly", False), "work_cpu_s": work_cpu_s,
         "ready_s": ready_s, "begin_s": begin_s, "end_s": end_s, "cpu_s": sum(usage[:4]),
     }  # fmt: skip
     os.write(out, (json.dumps(answer) + "\n").encode())

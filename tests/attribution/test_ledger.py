@@ -111,6 +111,23 @@ def test_dead_and_reset_counters_do_not_count_and_power_takes_their_place():
     assert (recording.signals[one.row].name, one.entry.counted) == ("power", True)
 
 
+@pytest.mark.parametrize(("last", "chosen"), [(10, "energy"), (5, "power")])
+def test_power_takes_the_place_of_a_counter_that_ends_before_it(last, chosen):
+    """A counter that is read to the end of its power, and one that fails half-way."""
+    times = np.arange(0, 1001) * S // 100
+    until = times <= last * S
+    device = Device("GPU 0", "gpu", "n")
+    counter = Signal("energy", "counter", "J", times[until], np.arange(1001)[until], host="n", device="GPU 0")
+    power = Signal("power", "gauge", "W", times, np.full(1001, 100.0), host="n", device="GPU 0")
+    recording = replace(made([(device, counter)]), signals=(counter, power))
+    (one,) = metered_devices(recording)
+    assert (recording.signals[one.row].name, one.entry.counted) == (chosen, True)
+    assert one.energy(recording).measured == pytest.approx(1000, rel=0.01)
+    replaced = [p.message for p in wattribute.attribute(recording).problems if p.kind == "replaced"]
+    instead = "energy of GPU 0 ends 5 s before its power: power is used instead"
+    assert replaced == ([instead] if chosen == "power" else [])
+
+
 def test_a_part_that_was_not_metered_for_a_while_has_a_row_of_its_own():
     late = np.arange(5, 11) * S  # the CPU's meter begins in the middle
     recording = made([meter("node", "node", 100), meter("cpu", "cpu", 40, late)])

@@ -9,6 +9,7 @@ import wattribute
 from wattribute.engines.middle import metered_devices
 from wattribute.journal import file as journal
 from wattribute.model import Device
+from wattribute.model.constants import COMMAND_CPU_TIME, OTHERS_CPU_TIME
 from wattribute.plugins import Channel
 from wattribute.readers import journal as build
 from wattribute.recorders.sampler import plain
@@ -33,8 +34,8 @@ def folder(tmp_path):
     return path
 
 
-def record(folder, meters, events, rows=20, moving=True):
-    """A journal of meters {name: channels}; counters rise by 10 a tenth of a second from 100 s on."""
+def record(folder, meters, events, rows=20, moving=True, until=None):
+    """A journal of meters {name: channels}; counters rise by 10 a tenth of a second from 100 s on, ``until`` a row."""
     book = journal.Journal(folder / "journal")
     about = {"host": "node1", "command": ["train", "--fast"], "monotonic_ns": 100 * SECOND, "epoch_ns": 10**18}
     about["meters"] = [{"name": name, "channels": [plain(c) for c in channels]} for name, channels in meters.items()]
@@ -42,7 +43,8 @@ def record(folder, meters, events, rows=20, moving=True):
     for i in range(rows):
         for number, channels in enumerate(meters.values()):
             at = 100 * SECOND + i * SECOND // 10
-            book.readings(number, [(at, 10 * i if moving else 5) for _ in channels])
+            steps = i if until is None else min(i, until)
+            book.readings(number, [(at, 10 * steps if moving else 5) for _ in channels])
     for event in events:
         book.event(event)
     book.flush()
@@ -92,6 +94,33 @@ def test_a_dead_counter_is_left_out_and_the_estimate_stays(folder):
 def test_a_counter_that_had_no_time_to_move_is_not_called_dead(folder):
     recording = record(folder, {"rapl": [channel("package 0", "cpu")]}, LIFE, rows=1, moving=False)
     assert [d.name for d in recording.devices] == ["package 0"]
+
+
+def test_what_a_counter_did_not_see_after_it_stopped_is_not_0_joules(folder):
+    """20 readings that move, and 20 that repeat the last."""
+    recording = record(folder, {"rapl": [channel("package 0", "cpu")]}, LIFE, rows=40, until=20)
+    (signal,) = recording.signals
+    assert len(signal) == 21
+    (problem,) = (problem for problem in recording.problems if problem.kind == "dead")
+    assert "did not move in the last 1.9 s; what was used in them is not known" in problem.message
+
+
+@pytest.mark.parametrize("rows", [24, 29])
+def test_a_counter_that_stands_still_for_a_while_is_not_at_its_end(folder, rows):
+    recording = record(folder, {"rapl": [channel("package 0", "cpu")]}, LIFE, rows=rows, until=20)
+    assert len(recording.signals[0]) == rows
+
+
+def test_what_a_program_did_before_its_recording_is_not_its_part(folder):
+    """5 s of CPU time before, 0.5 s since; the machine spent 3 s since."""
+    looks = [
+        {"cpu_s": [[5.0], [90.0]], "at": 100 * SECOND + SECOND // 2},
+        {"cpu_s": [[5.5], [93.0]], "at": 101 * SECOND},
+    ]
+    start = {"start": 100 * SECOND + SECOND // 2 - 1000, "pid": 42, "running": True}
+    recording = record(folder, {"rapl": [channel("package 0", "cpu")]}, [start, *looks, LIFE[1]])
+    spent = {s.name: float(s.values[-1] - s.values[0]) / 1e6 for s in recording.signals if s.unit == "s"}
+    assert spent == {COMMAND_CPU_TIME: 0.5, OTHERS_CPU_TIME: 2.5}
 
 
 def test_estimates_give_way_to_a_sensor_of_the_same_thing(folder):

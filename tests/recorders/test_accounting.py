@@ -143,3 +143,11 @@ def test_the_real_clock_of_a_child_and_its_child():
     finally:
         child.communicate(b"\n")
     assert account.look(child.pid, time.monotonic_ns())[0][0] >= seen[-1]
+
+
+def test_the_sampler_of_a_program_is_no_part_of_it(tmp_path):
+    machine = Machine(tmp_path)
+    for pid, parent in ((1, 0), (10, 1), (11, 10), (12, 11), (13, 10)):
+        machine.process(pid, parent, own=pid)
+    account = FamilyAccount(str(tmp_path), {}, machine.clocks.get, without=11)
+    assert account.members(10, 0) == {10, 13}

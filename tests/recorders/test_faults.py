@@ -5,10 +5,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from rich.console import Console
 
+import wattribute
 from tests.meters.fakes import FakeNvml, Wave
 from wattribute.sessions.summary import summarise
 from wattribute.testing.sampling import Script, SimulatedMeter, Time, sample, true_j
@@ -49,6 +51,28 @@ def test_a_jump_that_cannot_be_is_not_believed(tmp_path):
     (gpu,) = (device for device in summary["devices"] if device["kind"] == "gpu")
     assert gpu["energy_j"] < 300 * summary["duration_s"] * 1.05
     assert any("more than its device can use" in note for note in gpu["notes"])
+
+
+def test_power_goes_on_where_an_energy_counter_fails_half_way(tmp_path):
+    fake = FakeNvml(tmp_path, [Wave(300)])
+    (tmp_path / "after").write_text(fake.state.read_text() + "fail nvmlDeviceGetTotalEnergyConsumption 999\n")
+    program = f"import os, time; time.sleep(1.5); os.replace('after', {str(fake.state)!r}); time.sleep(1.5)"
+    _, summary = run(tmp_path, fake.environment(), sys.executable, "-c", program)
+    (gpu,) = (device for device in summary["devices"] if device["kind"] == "gpu")
+    assert gpu["energy_j"] == pytest.approx(300 * summary["duration_s"], rel=0.1)
+    assert any("before its power: nvml power_instant is used instead" in note for note in summary["notes"])
+
+
+def test_a_counter_that_stops_half_way_gives_a_lower_limit(tmp_path):
+    """A package at 50 W whose counter no longer moves after 2 s."""
+    lines = [f"{ms / 1000},{0.05 * min(ms, 2000)}" for ms in range(0, 60_000, 10)]
+    (tmp_path / "meter.csv").write_text("time_s,package 0:energy_j\n" + "\n".join(lines))
+    with wattribute.record(meters=[f"replay:{tmp_path}/meter.csv"]) as recorder, wattribute.region("work"):
+        time.sleep(4)
+    (row,) = wattribute.attribute(recorder.recording, by="frame").rows.to_dicts()
+    assert row["total_j"] <= 100
+    assert row["covered_ns"] < 0.7 * row["total_ns"]
+    assert any("did not move in the last" in problem.message for problem in recorder.recording.problems)
 
 
 class Nonsense:

@@ -42,6 +42,22 @@ def test_regions_get_their_joules(meter):
     assert by_device["power_w"][0] == pytest.approx(250, rel=0.02)
 
 
+def test_a_program_that_sleeps_beside_a_busy_neighbour_uses_next_to_nothing(meter):
+    begin_s = time.process_time()
+    while time.process_time() < begin_s + 0.5:  # what it did before is not in its recording
+        pass
+    neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with record(meters=[meter]) as recorder, region("sleep"):
+            time.sleep(1.0)
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+    rows = attribute(recorder.recording, by="frame,device", scope="process").rows.filter(device="package 0")
+    joules = dict(rows.select("frame", "self_j").iter_rows())
+    assert joules["sleep"] < 0.1 * joules["other processes"]
+
+
 def test_a_region_too_short_for_the_sensor_says_so(tmp_path):
     from rich.console import Console
 

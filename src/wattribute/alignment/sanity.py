@@ -81,17 +81,21 @@ def _ended_early(recording: Recording) -> list[Check]:
     begins = min((first for _, first, _, _ in extents), default=0)
     ends = max((last for _, _, last, _ in extents), default=0)
     checks = []
-    for row, _, last, spacing in extents:
-        signal, short = recording.signals[row], ends - last
-        if (
-            len(signal) >= _MIN_READINGS_FOR_SPACING
-            and short > _EARLY_READINGS * spacing
-            and short > _EARLY_PART * (ends - begins)
-        ):
+    for row, *_ in extents:
+        signal = recording.signals[row]
+        if short := missing_ticks(signal, begins, ends):
             seconds = short / recording.clock.ticks_per_s
             text = f"{_title(signal)}: ends {seconds:.3g} s before the last reading of the recording"
             checks.append(Check("ended-early", text, (row,)))
     return checks
+
+
+def missing_ticks(signal: Signal, begins: int, ends: int) -> int:
+    """How long before the end of a time a signal ends; 0 where that is no more than a few of its readings."""
+    _, last, spacing = signal.extent
+    short = ends - last
+    many = short > _EARLY_READINGS * spacing and short > _EARLY_PART * (ends - begins)
+    return short if many and len(signal) >= _MIN_READINGS_FOR_SPACING else 0
 
 
 def _title(signal: Signal) -> str:

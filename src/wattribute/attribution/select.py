@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..alignment.response import lines
+from ..alignment.sanity import missing_ticks
 from ..alignment.topology import Topology, users
 from ..errors import NoDataError, OptionError
 from ..model import Device, Link, Problem, Question, Recording, Signal
@@ -150,7 +151,7 @@ def _by_device(
             f"no energy or power metric with readings here (metrics: {names}); "
             f"{others if recording.signals else ''}join a power log with --signals FILE"
         )
-    best = {key: min(rows, key=lambda row: _rank(recording, row, known.get(row))) for key, rows in candidates.items()}
+    best = {key: min(rows, key=lambda row: _rank(recording, rows, row, known)) for key, rows in candidates.items()}
     pairs = [(row, devices.get(key) or Device(key[1], "other", key[0])) for key, row in best.items()]
     problems = [problem for key, rows in candidates.items() for problem in _replaced(recording, rows, best[key])]
     problems += [problem for key, row in best.items() for problem in _fastest(recording, candidates[key], row, known)]
@@ -161,7 +162,7 @@ def _replaced(recording: Recording, rows: Sequence[int], best: int) -> list[Prob
     """Report which signal replaces a counter that cannot count."""
     problems = []
     for row in rows:
-        signal, fault = recording.signals[row], fault_of(recording.signals[row], recording.clock)
+        signal, fault = recording.signals[row], _fault(recording, rows, row)
         if row != best and fault:
             instead = f"{recording.signals[best].name} is used instead"
             problems.append(Problem("replaced", f"{signal.name} of {signal.device} {fault}: {instead}"))
@@ -179,16 +180,31 @@ def _fastest(recording: Recording, rows: Sequence[int], best: int, known: Mappin
     return [Problem("gauge", f"{text}; left out: {', '.join(sorted(others))}")]
 
 
-def _rank(recording: Recording, row: int, line: Line | None) -> tuple[bool, bool, bool, float, float, bool]:
+def _fault(recording: Recording, rows: Sequence[int], row: int) -> str:
+    """Why another signal of the device is better: a counter cannot count, or its power was read on after its end."""
+    signal, clock = recording.signals[row], recording.clock
+    measured = [recording.signals[one] for one in rows if not recording.signals[one].estimated]
+    gauges = [one.extent for one in measured if one.kind == "gauge"]
+    if signal.kind == "gauge" or not gauges:
+        return fault_of(signal, clock)
+    begins, ends = min(first for first, _, _ in gauges), max(last for _, last, _ in gauges)
+    short = missing_ticks(signal, min(begins, signal.extent[0]), ends)
+    ended = f"ends {short / clock.ticks_per_s:.3g} s before its power" if short else ""
+    return fault_of(signal, clock) or ended
+
+
+def _rank(
+    recording: Recording, rows: Sequence[int], row: int, known: Mapping[int, Line | None]
+) -> tuple[bool, bool, bool, float, float, bool]:
     """Sort key of the sources of one device, best first: counters before gauges, the fastest gauge before averages."""
-    signal = recording.signals[row]
+    signal, line = recording.signals[row], known.get(row)
     gauge = signal.kind == "gauge"
     window = (0.0, 0.0)
     if gauge:
         unknown = line is None or line.kind == "unknown"
         window = (np.inf, np.inf) if line is None or unknown else (line.window_s.most, line.window_s.likely)
     slow = gauge and "instant" not in signal.name
-    return (bool(fault_of(signal, recording.clock)), signal.estimated, gauge, *window, slow)
+    return (bool(_fault(recording, rows, row)), signal.estimated, gauge, *window, slow)
 
 
 def _order(device: Device) -> tuple[str, str, int, str]:

@@ -3,7 +3,8 @@
 One host, one process, one location "command" with one span (the child's life), every channel a signal, and a topology
 that lets the command use every device: attribution works on it unchanged. Regions that the program marked itself, and
 stacks that a profile saw, are joined first and then take the place of that span. Counters that never moved are left
-out and named as dead; estimates are left out where a sensor measured the same kind of device.
+out and named as dead, as is the time in which one no longer moved; estimates are left out where a sensor measured the
+same kind of device.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from . import region_files, stack_files
 
 STALE_S = 0.003  # sensors that refresh less often than this repeat their value between readings
 USUAL = 0.9  # of the spacings of changes: the few longer ones are readings that came late
+_STOPPED_RATIO = 10  # standing still so many times longer than ever before is a counter's end
 _NAME_LENGTH = 200
 
 
@@ -97,6 +99,16 @@ class _Channel:
         watched_s = (self.times[-1] - self.times[0]) / 1e9
         still = bool((self.values == self.values[0]).all())
         return still and watched_s >= max(DEAD_S, 3 * (self.about["period_s"] or 0.0))
+
+    def last_move(self) -> int | None:
+        """The reading after which an energy counter no longer moved, though it was read; None: it moved to the end."""
+        if self.about["kind"] != "counter" or self.about["unit"] != "J" or self.about["estimated"]:
+            return None
+        moves = np.flatnonzero(np.diff(self.values) != 0) + 1
+        if len(moves) <= _STOPPED_RATIO or len(self.times) - moves[-1] <= _STOPPED_RATIO:
+            return None
+        still_ns, longest_ns = self.times[-1] - self.times[moves[-1]], np.diff(self.times[moves]).max()
+        return int(moves[-1]) if still_ns >= max(DEAD_S * 1e9, _STOPPED_RATIO * longest_ns) else None
 
 
 def build(data: bytes | mmap, path: Path, regions: Path | None = None) -> Recording:
@@ -178,10 +190,15 @@ def _living(channels: list[_Channel], problems: list[Problem]) -> list[_Channel]
     """Without dead counters, and without estimates of what a sensor measured."""
     kept = []
     for channel in channels:
+        source = channel.about["device"]["properties"].get("source", channel.meter)
         if channel.is_dead():
-            source = channel.about["device"]["properties"].get("source", channel.meter)
             text = f"{channel.device}: its energy counter ({source}) exists but does not move; it is dead, not 0 J"
             problems.append(Problem("dead", text))
+        elif (last := channel.last_move()) is not None:
+            still_s = (channel.times[-1] - channel.times[last]) / 1e9
+            text = f"{channel.device}: its energy counter ({source}) did not move in the last {still_s:.3g} s"
+            problems.append(Problem("dead", f"{text}; what was used in them is not known"))
+            kept.append(replace(channel, times=channel.times[: last + 1], values=channel.values[: last + 1]))
         elif len(channel.times):
             kept.append(channel)
     measured = needless_estimates(c.kind_of_device for c in kept if c.is_energy() and not c.about["estimated"])
@@ -221,12 +238,15 @@ def _signal(channel: _Channel, host: str, clock: Clock) -> Signal:
 
 def _accounts(content: journal.Content, host: str, clock: Clock) -> list[Signal]:
     """Clocks of the command's CPU time and of everything else's, per package, and the command's part of each GPU."""
-    start = next((event["start"] for event in content.events if "start" in event), None)
+    start_event = next((event for event in content.events if "start" in event), {})
+    start = start_event.get("start")
     spent = next((event.get("cpu_s") for event in content.events if "end" in event), None)
     looks = [event for event in content.events if "cpu_s" in event and "at" in event]
     signals = []
     if start is not None and len(looks) > 1:
-        own = np.array([[0.0] * len(looks[0]["cpu_s"][0]), *(look["cpu_s"][0] for look in looks)])
+        first = np.array(looks[0]["cpu_s"][0])
+        before = first if start_event.get("running") else np.zeros(len(first))
+        own = np.array([before, *(look["cpu_s"][0] for look in looks)]) - before
         machine = np.array([looks[0]["cpu_s"][1], *(look["cpu_s"][1] for look in looks)])
         own = np.maximum.accumulate(own)
         whole = own[-1].sum()

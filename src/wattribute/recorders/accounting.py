@@ -82,12 +82,14 @@ class FamilyAccount:
         proc: str = "/proc",
         packages: Mapping[int, int] | None = None,
         clock: Callable[[int], int | None] = process_ns,
+        without: int = 0,
     ) -> None:
+        """``without`` is a process that does not count, nor what descends from it: a program's own sampler."""
         self._proc, self._clock = proc, clock
         self.packages = machine_packages() if packages is None else dict(packages)  # processor → package
         self.count = max(self.packages.values(), default=0) + 1
         self._family: dict[int, _Member] = {}
-        self._strangers: set[int] = set()
+        self._strangers = {without}
         self._scan_at = 0
         self._spent_ns = [0] * self.count  # of each package
         self._known_ns = 0  # what of it was given to a package already
@@ -193,10 +195,10 @@ class GroupAccount:
 
 
 def account(whose: str) -> Account | None:
-    """Make the account of a "family" or of a control "group"; None for "" (no account)."""
+    """Make the account of a "family" (without this process) or of a control "group"; None for "" (no account)."""
     if whose == "group":
         return GroupAccount()
-    return FamilyAccount() if whose else None
+    return FamilyAccount(without=os.getpid()) if whose else None
 
 
 def machine_s(proc: str, packages: Mapping[int, int], count: int) -> list[float] | None:

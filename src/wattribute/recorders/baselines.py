@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .accounting import reserved_part
+
 
 def folder() -> Path:
     """Folder of the baselines."""
@@ -32,6 +34,12 @@ def of_host(host: str) -> dict[str, Any]:
         return {}
     good = isinstance(baseline, dict) and baseline.get("host") == host and isinstance(baseline.get("devices"), dict)
     return baseline if good else {}
+
+
+def division(host: str) -> dict[str, Any]:
+    """What a recording says of its machine so that energy can be divided: cores, the part reserved, power at rest."""
+    floors = of_host(host)
+    return {"cores": os.cpu_count() or 1, "reserved": reserved_part(), **({"floors": floors} if floors else {})}
 
 
 def save(baseline: Mapping[str, Any]) -> Path:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
 from . import baselines
-from .accounting import reserved_part
 from .sampling import REGIONS, Observer, Sampling, check_interval, recording_folder
 
 if TYPE_CHECKING:
@@ -225,9 +224,7 @@ def record(
     folder = recording_folder(Path(folder), claimed)
     about = {"command": list(command), "scope": scope, **surroundings(), **(metadata or {})}
     about |= {"profile": profiling.as_dict()} if profiling is not None else {}
-    about |= {"cores": os.cpu_count() or 1, "reserved": reserved_part()}
-    if floors := baselines.of_host(about["host"]):
-        about["floors"] = floors
+    about |= baselines.division(about["host"])
     sampling = Sampling(folder, meters, interval_s, observers, about=about, shares=_shares(about, meters, child))
     try:
         sampling.begin()

@@ -15,7 +15,7 @@ from ..errors import NoDataError, OutputError, names_keywords
 from ..files import temporary_folder
 from ..journal.ranks import rank_of
 from ..model import Recording
-from . import clocks, ranks, regions, stacks
+from . import baselines, clocks, ranks, regions, stacks
 from .sampling import REGIONS, Sampling, check_interval, recording_folder
 from .stacks import Profiling
 
@@ -59,11 +59,13 @@ def record(
         elif place.exists():
             raise OutputError(f"{place} exists already; choose another name, or record(…, overwrite=True)")
         folder = recording_folder(place)
-        about = {"command": sys.argv, "host": os.uname().nodename, "clock": clocks.stamp()}
+        host = os.uname().nodename
+        about = {"command": sys.argv, "host": host, "clock": clocks.stamp(), **baselines.division(host)}
         sampled = ranks.samples(rank)
         about |= {"rank": {**rank.as_dict(), "samples": sampled}} if rank else {}
         about |= {"profile": profiling.as_dict()} if profiling else {}
-        sampling = Sampling(folder, meters if sampled else None, interval_s, about=about)
+        shares = "" if rank else "family"  # ranks share their node
+        sampling = Sampling(folder, meters if sampled else None, interval_s, about=about, shares=shares)
         recorder = Recorder()
         try:
             sampling.start()
@@ -71,7 +73,8 @@ def record(
             shutil.rmtree(folder, ignore_errors=True)  # we made it just now, and there is nothing in it
             raise
         regions.start(str(folder / REGIONS))
-        sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": Path((sys.argv or [""])[0]).name})
+        name = Path((sys.argv or [""])[0]).name
+        sampling.tell({"start": monotonic_ns(), "pid": os.getpid(), "name": name, "running": True})
         try:
             with stacks.recorded(profiling, str((folder / REGIONS).absolute())):
                 yield recorder

@@ -50,15 +50,15 @@ def main():
     plan = json.loads(sys.argv[2])
     files, update = Files(plan["root"]), {"powercap": powercap, "cray": cray}[plan["what"]]
     period_ns = int(plan["period_s"] * 1e9)
-    last_ns = gap_ns = 0
+    last_ns = 0
     while True:
         now_ns = time.monotonic_ns()
         update(plan, files, (now_ns - plan["start_ns"]) / 1e9)
         if not last_ns:
             print("written", flush=True)
-        elif now_ns - last_ns > gap_ns:  # how late this sensor was at worst: a busy machine may let it wait
-            gap_ns = now_ns - last_ns
-            files.put("gap_ns", f"{gap_ns:020d}\n")
+        elif now_ns - last_ns > 2 * period_ns:  # when this sensor was late: a busy machine may let it wait
+            with open(f"{plan['root']}/gaps", "a") as gaps:
+                gaps.write(f"{last_ns} {now_ns}\n")
         last_ns = now_ns
         if sys.argv[1] == "once":
             return

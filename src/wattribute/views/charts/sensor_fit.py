@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..theme import THEMES
-from .canvas import finish, time_unit
+from .canvas import finish, time_axis, time_unit
 from .panels import PanelLine, panel
 
 if TYPE_CHECKING:
@@ -29,7 +29,16 @@ def sensor_fit(calibration: Calibration, theme: str = "light") -> Any:
     window = float(fit.times_s[0]), last
     parts = [
         panel("power", "W", lines, look, window, per_s, None, 220),
-        panel("|readings − fit|", "W", [_series("misfit", fit.times_s, left, last)], look, window, per_s, unit, 70),
+        panel(
+            "|readings − fit|",
+            "W",
+            [_series("misfit", fit.times_s, left, last)],
+            look,
+            window,
+            per_s,
+            time_axis(unit),
+            70,
+        ),
     ]
     return finish(
         parts,

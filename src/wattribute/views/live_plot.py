@@ -130,10 +130,10 @@ def picture(history: StatusHistory) -> str:
     panels: dict[str, list[PanelLine]] = {}
     for (unit, device, what), points in history.points.items():
         if unit in PANELS and len(points) > 1:
-            columns = np.array([(p.time_s, p.mean, p.low, p.high) for p in points]).T
+            times_s, mean, low, high = np.array([(p.time_s, p.mean, p.low, p.high) for p in points]).T
             alone = sum(key[:2] == (unit, device) for key in history.points) == 1
             label = device if alone else f"{device} {plain_words(what, PANELS[unit].split())}"
-            line = PanelLine(label, *columns, float(columns[0][-1]), len(points), label, device)  # type: ignore[arg-type]
+            line = PanelLine(label, times_s, mean, low, high, float(times_s[-1]), len(points), label, device)
             panels.setdefault(unit, []).append(line)
     panels = {unit: panels[unit] for unit in PANELS if unit in panels}
     if not panels:

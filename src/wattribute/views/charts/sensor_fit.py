@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..panel_lines import PanelLine
 from ..theme import THEMES
 from .canvas import finish, time_axis, time_unit
-from .panels import PanelLine, panel
+from .panels import panel
 
 if TYPE_CHECKING:
     from ...engines.middle import Calibration

@@ -9,7 +9,9 @@ import pytest
 import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute.errors import NoDataError, OptionError
+from wattribute.testing.recordings import RecordingBuilder
 from wattribute.views import charts, plot, save
+from wattribute.views.charts.canvas import pixels
 from wattribute.views.numbers import si
 
 SHOWN = {  # kind → the column whose sum is energy, and what it adds up to
@@ -76,6 +78,22 @@ def test_a_timeline_shows_the_rows_that_were_chosen(chosen, limit, monkeypatch):
     chart = plot.draw("timeline", [recording], **chosen)
     assert shown_j(chart, "timeline") == pytest.approx(rows.rows["self_j"].sum(), rel=1e-9)
     assert "(not selected)" in " ".join(texts(chart))
+
+
+def test_words_of_arrows_do_not_cover_one_another():
+    made = RecordingBuilder(1000, length_ticks=1000)
+    rows = [(0, 1000, "main")]
+    for i in range(24):
+        rows += [(10 + 40 * i, 45 + 40 * i, f"caller_{i}"), (11 + 40 * i, 40 + 40 * i, "leaf")]
+    recording = made.process("p").thread(rows, "t").counter("package", np.arange(1001), np.arange(1001)).recording()
+    heads = [row for row in every_row(plot.draw("callgraph", [recording])) if "side" in row]
+    places = {(head["x"], head["y"], head["words"], head["side"]) for head in heads if head["words"]}
+    boxes = []
+    for x, y, words, side in places:
+        boxes.append((*sorted((x, x + (pixels(words, 8) + 7) * (1 if side == "left" else -1))), y))
+    assert boxes
+    for i, (left, right, y) in enumerate(boxes):
+        assert not any(left < b and a < right and abs(y - other) < 10 for a, b, other in boxes[:i])
 
 
 def test_a_timeline_has_a_view_per_node_and_power_the_devices_of_the_nodes_chosen():

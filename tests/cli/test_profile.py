@@ -111,9 +111,27 @@ def test_the_tree_and_memory(tmp_path, script):
     assert any(line.startswith("held at the peak (memray)") and line.endswith("allocations") for line in lines)
 
 
+def test_the_tree_hides_frames_of_libraries_and_begins_at_a_root(tmp_path, script):
+    called = "import json\njson.dumps(object(), default=lambda _: works(0.5))\n"
+    script.write_text(WORK.replace("works(0.4)", called))
+    hidden = profile(tmp_path, "--tree", "-o", "-", script).stdout.splitlines()
+    head = next(line for line in hidden if "samples, " in line)
+    assert re.search(r"J measured  [\d.]+ m?s, [\d,]+ samples, .* of CPU time$", head)
+    (dumps,) = [line for line in hidden if " dumps " in line]
+    assert re.search(r"\[\d frames hidden\]$", dumps)  # encode, iterencode, _iterencode of json
+    assert any("works" in line for line in hidden[hidden.index(dumps) :])  # a function of the program's own stays
+    assert not any("JSONEncoder" in line for line in hidden)
+    rooted = profile(tmp_path, "--tree", "--all-frames", "--root", "dumps", "-o", "-", script).stdout
+    assert "JSONEncoder" in rooted
+    assert "<module>" not in rooted
+    wrong = profile(tmp_path, "--tree", "--root", "nothing", "-o", "-", script)
+    assert "unknown function to start at (--root) 'nothing'" in wrong.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["--root", "main", "x.py"], "--root is for --tree"),
         (["--mode", "sampel", "x.py"], "sampel"),
         (["--interval", "0", "x.py"], "choose from"),
         (["-o", "x.xyz", "x.py"], "ending"),

@@ -141,3 +141,21 @@ def test_statistics_of_a_profile_in_this_process(tmp_path):
     profile.dump_stats(tmp_path / "x.prof")
     found = wattribute.attribute(tmp_path / "x.prof")
     assert found.rows["calls"].sum() >= 1
+
+
+def test_functions_of_one_name_in_several_places_stay_apart(tmp_path):
+    """``parse`` of the program is not that of a module; pstats tells them by file and line, too."""
+    (tmp_path / "q.py").write_text("def parse(text): return text\n")
+    (tmp_path / "p.py").write_text(
+        "import q\ndef parse(): return [i for i in range(9)]\ndef other(): return sorted([i for i in range(5)])\n"
+        "def parse_all():\n    for _ in range(3): parse()\n    other()\n    q.parse('a+')\nparse_all()\n"
+    )
+    subprocess.run([sys.executable, "-m", "cProfile", "-o", "p.prof", "p.py"], cwd=tmp_path, check=True)
+    rows = wattribute.attribute(tmp_path / "p.prof", by="frame").rows
+    known = dict(rows.select("frame", "calls").iter_rows())
+    stats = pstats.Stats(str(tmp_path / "p.prof")).stats
+    assert len(known) == len(stats)
+    assert sum(known.values()) == sum(about[1] for about in stats.values())
+    assert known["parse (p.py:2)"] == 3
+    assert known["parse_all"] == 1  # a name of its own stays as it is
+    assert known["parse (q.py:1)"] == 1

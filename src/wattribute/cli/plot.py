@@ -55,6 +55,12 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME",
         help="Colour theme: light (default) or dark.",
     )
+    output.add_argument(
+        "--colours",
+        metavar="NAME",
+        help="Colours from little to much (heatmap, callgraph, node, timeline): viridis, magma, blues, reds, greys, or "
+        "a list as #FFFFFF,#FF0000.",
+    )
     output.add_argument("--title", metavar="TEXT", help="Title of the chart; default: what it shows.")
     output.add_argument("--top", type=at_least(1), metavar="N", help="Rows to show; the others become one.")
     output.add_argument(
@@ -70,6 +76,8 @@ def run(arguments: Namespace) -> None:
     from ..views import charts, plot
 
     looks = {name: getattr(arguments, name) for name in ("theme", "top", "value", "colour", "axes", "zone", "root")}
+    if arguments.colours is not None:
+        looks["theme"] = f"{arguments.theme}:{arguments.colours}"
     looks["by"] = words(arguments.label_by) or None
     sources: list[Any] = list(arguments.paths)
     if charts.get(arguments.kind).needs == "experiment":

@@ -50,7 +50,11 @@ def add_arguments(parser: Parser) -> None:
         help="Energy that functions share: process (default), the program's own part; machine, all of it.",
     )
     what.add_argument("--imports", action="store_true", help="Print imported modules one by one.")
-    what.add_argument("--tree", action="store_true", help="Print the call tree instead of the table.")
+    what.add_argument(
+        "--tree", action="store_true", help="Print the call tree instead of the table; frames of libraries are hidden."
+    )
+    what.add_argument("--all-frames", action="store_true", help="--tree: print frames of libraries too.")
+    what.add_argument("--root", metavar="FUNCTION", help="--tree, pictures: only what this function called.")
     what.add_argument(
         "--memory", action="store_true", help="Memory too: resident and its growth per line; memray's if installed."
     )
@@ -98,6 +102,8 @@ def run(arguments: Namespace) -> int:
     interval_s = INTERVAL_S if arguments.stack_interval is None else arguments.stack_interval
     profiling = Profiling(mode, interval_s, memory, arguments.lines or (memory and mode != "trace")).checked()
     kind = _kind(output, arguments.format)
+    if arguments.root is not None and not arguments.tree and kind not in _PICTURES.values():
+        raise OptionError("--root is for --tree and pictures (-o x.svg)")
     with contextlib.ExitStack() as stack:
         folder = output if kind == "watt" else None
         if output is not None and folder is None:
@@ -108,7 +114,7 @@ def run(arguments: Namespace) -> int:
         trouble = list(done.trouble)
         if done.recording is not None:
             try:
-                _write(done.recording, kind, output, arguments.sort)
+                _write(done.recording, kind, output, arguments.sort, arguments.root)
                 if kind == "table" or (kind == "watt" and not arguments.quiet):
                     saved = str(done.folder) if kind == "watt" else ""
                     _print(done, arguments, saved, output if kind == "table" else None)
@@ -171,7 +177,7 @@ def _check_place(output: Path) -> None:
         raise OutputError(f"{output}: cannot be written; choose another name or folder")
 
 
-def _write(recording: Recording, kind: str, output: Path | None, sort: str) -> None:
+def _write(recording: Recording, kind: str, output: Path | None, sort: str, root: str | None) -> None:
     """Write what was asked for; rows without a file go to standard error, as standard output is the program's."""
     if kind in ("watt", "table"):
         return
@@ -186,7 +192,8 @@ def _write(recording: Recording, kind: str, output: Path | None, sort: str) -> N
         from ..model.constants import OTHERS, STATIC
         from ..views import plot
 
-        plot.write(kind, [recording], str(output), exclude_frame=f"^({OTHERS}|{STATIC})$")  # the program's picture
+        others = f"^({OTHERS}|{STATIC})$"  # the picture is the program's
+        plot.write(kind, [recording], str(output), looks={"root": root}, exclude_frame=others)
     else:
         from ..outputs import write
 
@@ -195,14 +202,17 @@ def _write(recording: Recording, kind: str, output: Path | None, sort: str) -> N
 
 def _print(done: RunResult, arguments: Namespace, folder: str, output: Path | None = None) -> None:
     from ..sessions.profile_table import function_table, functions, held_lines, memory_lines
-    from ..views.console_profile import show_profile
+    from ..views.console_profile import CallTree, show_profile
     from ..views.console_run import bill_line
 
     recording, imports = done.recording, arguments.imports
     assert recording is not None
     attribution = functions(recording, sort=arguments.sort, imports=imports)
     rows = function_table(attribution, arguments.sort)
-    paths = functions(recording, by=("path",), bounds=False, imports=imports) if arguments.tree else None
+    tree = None
+    if arguments.tree:
+        paths = functions(recording, by=("path",), bounds=False, imports=imports)
+        tree = CallTree(paths, arguments.root, arguments.all_frames)
     memory = {"resident memory grew in": memory_lines(recording), "held at the peak (memray)": held_lines(recording)}
     bill = "" if done.summary is None else bill_line(done.summary)
-    show_profile(attribution, rows, paths, memory, arguments.top, bill, folder, output)
+    show_profile(attribution, rows, tree, memory, arguments.top, bill, folder, output)

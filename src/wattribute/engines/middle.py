@@ -16,6 +16,7 @@ from ..attribution.bill import Bill, Division, bill_of, divide, division_of, sco
 from ..attribution.calibration import Calibration, calibrate
 from ..attribution.clip import SpanWindow as ClippedSpans
 from ..attribution.floors import REST, utilisation_of
+from ..attribution.frame_keys import frame_mask
 from ..attribution.join import DeviceCurves
 from ..attribution.join import masks as location_masks
 from ..attribution.key_columns import location_labels, process_labels
@@ -43,6 +44,7 @@ __all__ = [
     "device_division",
     "energy_curve",
     "examine",
+    "frame_mask",
     "ledger",
     "location_labels",
     "location_mask",

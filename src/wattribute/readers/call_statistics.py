@@ -8,6 +8,7 @@ those of a function's paths add up to the function's. A call that closes a cycle
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -47,6 +48,22 @@ class PathTime(NamedTuple):
     path: Path
     self_ns: int
     calls: int
+
+
+def with_distinct_names(functions: Sequence[FunctionStatistics]) -> list[FunctionStatistics]:
+    """Functions of one name in several places with their place, as "parse (_parser.py:955)"; others as they are."""
+    names = [one.name for one in functions]
+    for parts in (1, 2, 99):  # as much of the path as it takes
+        seen = Counter(names)
+        names = [
+            f"{one.name} ({_place(one, parts)})" if seen[name] > 1 else name
+            for one, name in zip(functions, names, strict=True)
+        ]
+    return [one._replace(name=name) for one, name in zip(functions, names, strict=True)]
+
+
+def _place(function: FunctionStatistics, parts: int) -> str:
+    return f"{'/'.join(function.file.split('/')[-parts:])}:{function.line}"
 
 
 def path_times(functions: Sequence[FunctionStatistics], callers: Sequence[CallerStatistics]) -> list[PathTime]:

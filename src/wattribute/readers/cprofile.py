@@ -15,7 +15,7 @@ from ..errors import FormatError
 from ..model import Recording
 from ..plugins import Selection
 from .building import Builder
-from .call_statistics import BUILT_IN, CallerStatistics, FunctionStatistics, path_times, spans
+from .call_statistics import BUILT_IN, CallerStatistics, FunctionStatistics, path_times, spans, with_distinct_names
 from .documents import nanoseconds
 from .files import head, opened
 
@@ -82,7 +82,7 @@ def _statistics(stats: dict[Any, Any], out: Builder) -> tuple[list[FunctionStati
             known = _numbers((about[1], about[0], *about[2:])) if isinstance(about, tuple) and len(about) == 4 else None
             if caller in number and known is not None:
                 callers.append(CallerStatistics(number[caller], callee, *known))
-    return functions, callers
+    return with_distinct_names(functions), callers
 
 
 def _numbers(about: tuple[Any, ...]) -> tuple[int, int, int, int] | None:

@@ -129,6 +129,7 @@ class _Builder:
         self.signals: list[Signal] = []
         self.problems: list[Problem] = []
         self.end = recording.clock.length_ticks
+        self.samples = 0  # stacks that were seen
         self.regions = {
             process.header.get("pid"): process for process in map(region_files.load, sorted(folder.glob("*.regions")))
         }
@@ -162,6 +163,7 @@ class _Builder:
                 if process.is_watched:
                     samples, clock = watch_rows.placed(process.samples, lanes[0])
                 spans = sampled(samples, process.stacks, code, frames, self.offset, end)
+                self.samples += int((samples["stack"] != NO_STACK).sum())
             if regions is not None:
                 spans = self._with_regions(spans, regions, thread, end)
             if clock is None:
@@ -256,10 +258,11 @@ class _Builder:
 
     def recording(self) -> Recording:
         base = self.base
-        extra = {"calls": _counted(self.folder, self.suspending), "allocations": allocations.held(self.folder)}
+        calls, held = _counted(self.folder, self.suspending), allocations.held(self.folder)
+        extra = {"calls": calls, "allocations": held, "samples": self.samples}
         return replace(
             base,
-            metadata={**base.metadata, **{key: rows for key, rows in extra.items() if rows}},
+            metadata={**base.metadata, **{key: value for key, value in extra.items() if value}},
             clock=replace(base.clock, length_ticks=max(base.clock.length_ticks, self.end)),
             frames=Frames.of(self.frames),
             nodes=Nodes.of(self.nodes),

@@ -17,6 +17,7 @@ from .kinds import KINDS, kinds_by_name
 from .names import clean, labels
 from .numbers import amount, bounded, count, percent, row_range, seconds, si, together, unsure
 from .per_unit import line_per_unit, row_per_unit
+from .selection import line_left_out
 
 if TYPE_CHECKING:
     from ..model import Answer
@@ -83,9 +84,7 @@ def attribution_head(attribution: Answer) -> RenderableType:
     ]
     lines += _per_unit(attribution)
     if attribution.left_out:
-        selected = (("process", "processes"), ("host", "hosts"), ("location", "locations"))
-        what = next((words for name, words in selected if getattr(attribution.question, name)), "frames")
-        lines.append(Text(f"other {what} {si(attribution.left_out, attribution.unit)} (not selected)"))
+        lines.append(Text(line_left_out(attribution)))
     return Group(*lines)
 
 

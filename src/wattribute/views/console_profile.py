@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,23 +18,25 @@ from .console import attribution_head, bar, problem_lines
 from .fitted_table import FittedTable
 from .names import clean, labels
 from .numbers import bounded, count, percent, seconds, si, unsure
+from .selection import matching
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..model import Attribution
+    from ..model import Attribution, Frames
 from ..model.constants import IDLE, OTHERS, STATIC
 
 _WIDTH = 160  # where the terminal's width is unknown
 _NUMBERS = 106  # columns that bar and numbers take
 _DEVICES = 4  # that have a column
+_LIBRARY = re.compile(r"^<frozen|[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/](?:python|pypy)\d[^\\/]*[\\/]")
 _LEAST = 0.01  # a branch of the tree below this part of the device is folded away
 
 
 def show_profile(
     functions: Attribution,
     rows: pl.DataFrame,
-    paths: Attribution | None,
+    tree: CallTree | None,
     memory: Mapping[str, Sequence[Mapping[str, Any]]],
     top: int,
     bill: str = "",
@@ -47,14 +51,14 @@ def show_profile(
     if output is not None and str(output) != "-":
         text = StringIO()
         Console(file=text, highlight=False, width=_WIDTH, no_color=True).print(
-            _profile(functions, rows, paths, memory, top, bill, _WIDTH)
+            _profile(functions, rows, tree, memory, top, bill, _WIDTH)
         )
         write_file(output, text.getvalue())
         return
     console = Console(stderr=output is None, highlight=False)
     if not console.is_terminal:
         console = Console(stderr=output is None, highlight=False, width=_WIDTH)
-    console.print(_profile(functions, rows, paths, memory, top, bill, console.width))
+    console.print(_profile(functions, rows, tree, memory, top, bill, console.width))
     if folder:
         console.print(Text(f"saved: {folder}  (wattribute view, plot flame, attribute --by path)", style="dim"))
 
@@ -62,7 +66,7 @@ def show_profile(
 def _profile(
     functions: Attribution,
     rows: pl.DataFrame,
-    paths: Attribution | None,
+    tree: CallTree | None,
     memory: Mapping[str, Sequence[Mapping[str, Any]]],
     top: int,
     bill: str,
@@ -70,7 +74,7 @@ def _profile(
 ) -> RenderableType:
     parts: list[RenderableType] = [attribution_head(functions)]
     parts += [Text(bill)] if bill else []
-    parts += [Text(), _table(rows, functions, top, width) if paths is None else _tree(paths, functions, top)]
+    parts += [Text(), _table(rows, functions, top, width) if tree is None else _tree(tree, functions, top)]
     for heading, lines in memory.items():
         if lines:
             parts += [Text(), _memory(heading, lines, width)]
@@ -141,33 +145,89 @@ def _table(rows: pl.DataFrame, attribution: Attribution, top: int, width: int) -
     return table
 
 
-def _tree(attribution: Attribution, functions: Attribution, top: int) -> RenderableType:
+@dataclass(frozen=True)
+class CallTree:
+    """What ``--tree`` prints: rows by call path, below ``root`` if one is given, library frames hidden or not."""
+
+    paths: Attribution
+    root: str | None = None
+    libraries: bool = False
+
+
+def _tree(tree: CallTree, functions: Attribution, top: int) -> RenderableType:
     """The call tree by total energy; of each node at most ``top`` branches, none below a hundredth of the whole."""
     devices = _counted(functions)
     whole, idle_j = (sum(device[name] for device in devices) for name in ("measured_j", "idle_j"))
-    rows = sorted(attribution.rows.to_dicts(), key=lambda row: -row["total_j"])
+    rows = sorted(tree.paths.rows.to_dicts(), key=lambda row: -row["total_j"])
     below: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         below.setdefault(tuple(row["path"][:-1]), []).append(row)
+    hidden = set() if tree.libraries else _library_frames(functions.recording.frames)
     how = "estimated" if any(device["estimated"] for device in devices) else "measured"
-    root = Tree(Text(f"{si(whole, 'J')} {how}"), guide_style="dim")
+    trunk = Tree(Text(f"{si(whole, 'J')} {how}  {_seen(functions)}"), guide_style="dim")
 
-    def grow(node: Tree, path: tuple[str, ...]) -> None:
-        branches = below.get(path, [])
+    def grow(node: Tree, branches: Sequence[Mapping[str, Any]]) -> None:
         kept = [row for row in branches[:top] if whole > 0 and row["total_j"] >= _LEAST * whole]
         for row in kept:
+            path, name = tuple(row["path"]), row["path"][-1]
             text = Text(f"{si(row['total_j'], 'J'):>8}  {percent(row['total_j'], whole):>6}  ")
-            text.append(clean(row["path"][-1]), style="bold")
+            text.append(clean(name), style="bold")
             own = f"self {si(row['self_j'], 'J')}, " if row["self_ns"] else ""
             text.append(f"  {own}{seconds(row['total_ns'] / 1e9)}", style="dim")
-            grow(node.add(text), (*path, row["path"][-1]))
+            inner = below.get(path, [])
+            if name in hidden:
+                inner, count_ = _leaving(inner, below, hidden)
+                text.append(f"  [{count_} frame{'s' * (count_ != 1)} hidden]" if count_ else "", style="dim")
+            grow(node.add(text), inner)
         if len(kept) < len(branches) and kept:
             rest = sum(row["total_j"] for row in branches[len(kept) :])
             node.add(Text(f"{si(rest, 'J'):>8}  … {len(branches) - len(kept)} more", style="dim"))
 
-    grow(root, ())
-    root.add(Text(f"{si(idle_j, 'J'):>8}  {percent(idle_j, whole):>6}  {IDLE}", style="dim"))
-    return root
+    grow(trunk, below.get((), []) if tree.root is None else _rooted(rows, tree.root))
+    if tree.root is None:
+        trunk.add(Text(f"{si(idle_j, 'J'):>8}  {percent(idle_j, whole):>6}  {IDLE}", style="dim"))
+    return trunk
+
+
+def _seen(functions: Attribution) -> str:
+    """Duration, samples and CPU time: "1.89 s, 1,812 samples, 0.41 s of CPU time"."""
+    recording = functions.recording
+    begin, end = recording.life
+    lasted = recording.clock.length_ticks if begin is None or end is None else end - begin
+    words = [seconds(recording.clock.seconds(lasted))]
+    if samples := recording.metadata.get("samples"):
+        words.append(f"{samples:,} samples")
+    cpu_s = recording.metadata.get("run", {}).get("cpu_s")
+    return ", ".join([*words, f"{seconds(cpu_s)} of CPU time"] if cpu_s is not None else words)
+
+
+def _library_frames(frames: Frames) -> set[str]:
+    """Names of frames that only Python's own library and installed packages have."""
+    own, theirs = set(), set()
+    for name, file in zip(frames.name, frames.file, strict=True):
+        (theirs if _LIBRARY.search(file) else own).add(name)
+    return theirs - own
+
+
+def _leaving(
+    rows: Sequence[dict[str, Any]], below: Mapping[tuple[str, ...], list[dict[str, Any]]], hidden: set[str]
+) -> tuple[list[dict[str, Any]], int]:
+    """Below a library frame: the first rows that are not the library's again, and how many frames are hidden."""
+    left, waiting, count_ = [], list(rows), 0
+    while waiting:
+        row = waiting.pop()
+        if row["path"][-1] in hidden:
+            count_ += 1
+            waiting += below.get(tuple(row["path"]), [])
+        else:
+            left.append(row)
+    return sorted(left, key=lambda row: -row["total_j"]), count_
+
+
+def _rooted(rows: Sequence[dict[str, Any]], root: str) -> list[dict[str, Any]]:
+    """The outermost rows of the functions named, or matched by, ``root``."""
+    named = matching({name for row in rows for name in row["path"]}, root)
+    return [row for row in rows if row["path"][-1] in named and not named & set(row["path"][:-1])]
 
 
 def _memory(heading: str, lines: Sequence[Mapping[str, Any]], width: int) -> FittedTable:

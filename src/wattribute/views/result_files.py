@@ -21,8 +21,9 @@ from ..units import SUFFIXES
 from .console_run import run_screen
 from .numbers import seconds, si
 from .save import save
+from .theme import PLOT
 
-SUMMARY, PLOT = "summary.txt", "metrics_plot.png"
+SUMMARY = "summary.txt"
 WIDTH = 110
 _UNITS = {suffix: unit for unit, suffix in SUFFIXES.items()}
 _LIMITS = {"power_w": "power_limit_w", "memory_bytes": "memory_total_bytes"}

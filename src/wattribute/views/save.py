@@ -26,7 +26,7 @@ _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 _USUAL_SIZE = 300  # of a view in Vega-Lite
 _LEAST_STEP = 2.0
 _LINE = 30  # points: a view that is no taller is a line of text or of a legend
-TIME = "time since start"  # how the title of an axis of time begins
+TIME = ("time since start", "time (UTC)")  # how the title of an axis of time begins
 FORMATS = ("png", "svg", "pdf", "html", "json")
 
 
@@ -162,7 +162,8 @@ def zoomable(spec: str) -> dict[str, Any]:
     whole: dict[str, Any] = json.loads(spec)
     parts = [(part, list(_units(part))) for part in whole.get("vconcat", ())]
     axes = [unit["encoding"]["x"] for _, units in parts for unit in units if "x" in unit.get("encoding", {})]
-    times = [x["scale"]["domain"] for x in axes if str((x.get("axis") or {}).get("title", "")).startswith(TIME)]
+    along_time = [x for x in axes if str((x.get("axis") or {}).get("title", "")).startswith(TIME)]
+    times = [x["scale"]["domain"] for x in along_time if "domain" in (x.get("scale") or {})]
     views = []
     for at, (_, units) in enumerate(parts):
         along = [

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import OptionError
@@ -14,6 +15,7 @@ FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sa
 WIDTH = 900
 ROW = 18  # the height of a row of a heatmap, a bar chart, a lane
 SIZE = 11  # of ordinary text
+PLOT = "metrics_plot.png"  # the picture beside a recording
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,32 @@ DARK = Theme(
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
+SCHEMES = {  # from nothing to most, on a light ground
+    "viridis": _VIRIDIS[::-1],
+    "blues": ["#F7FBFF", "#DEEBF7", "#C6DBEF", "#9ECAE1", "#6BAED6", "#4292C6", "#2171B5", "#08519C", "#08306B"],
+    "reds": ["#FFF5F0", "#FEE0D2", "#FCBBA1", "#FC9272", "#FB6A4A", "#EF3B2C", "#CB181D", "#A50F15", "#67000D"],
+    "greys": ["#FFFFFF", "#F0F0F0", "#D9D9D9", "#BDBDBD", "#969696", "#737373", "#525252", "#252525", "#000000"],
+    "magma": ["#FCFDBF", "#FEC488", "#FB8861", "#E75263", "#B63679", "#822681", "#51127C", "#1D1147", "#000004"],
+}
+_HEX = re.compile(r"#?[0-9a-fA-F]{6}")
+
+
 def theme(name: str) -> Theme:
-    """The theme of this name."""
+    """The theme of this name; "light:viridis" or "dark:#000000,#FF0000" has other colours for more and less."""
+    name, _, colours = name.partition(":")
     if name not in THEMES:
         raise OptionError.unknown("theme", name, THEMES)
-    return THEMES[name]
+    return replace(THEMES[name], scheme=_scheme(colours, name == "dark")) if colours else THEMES[name]
+
+
+def _scheme(colours: str, dark: bool) -> list[str]:
+    """A scheme of ours, dark for little on a dark ground, or two and more colours as written."""
+    if colours in SCHEMES:
+        return SCHEMES[colours][::-1] if dark else SCHEMES[colours]
+    given = [part.strip() for part in colours.split(",")]
+    if len(given) < 2 or not all(map(_HEX.fullmatch, given)):
+        raise OptionError.unknown("colours", colours, [*SCHEMES, "#FFFFFF,#FF0000"])
+    return [f"#{one.lstrip('#').upper()}" for one in given]
 
 
 def config(theme: Theme) -> dict[str, Any]:

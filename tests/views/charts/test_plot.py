@@ -9,7 +9,9 @@ import pytest
 import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute.errors import NoDataError, OptionError
+from wattribute.testing.recordings import RecordingBuilder
 from wattribute.views import charts, plot, save
+from wattribute.views.charts.canvas import pixels
 from wattribute.views.numbers import si
 
 SHOWN = {  # kind → the column whose sum is energy, and what it adds up to
@@ -24,6 +26,10 @@ SHOWN = {  # kind → the column whose sum is energy, and what it adds up to
 }
 
 
+def every_row(chart):
+    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+
+
 def rows_with(chart, column):
     """The rows of the largest data set that has this column."""
     found = [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
@@ -33,6 +39,9 @@ def rows_with(chart, column):
 def shown_j(chart, kind):
     """The energy in the rows of a chart: a data set per device or frame in some kinds, one in the others."""
     column, _ = SHOWN[kind]
+    if kind == "timeline":  # a view per node; wide bars are once more among those with words
+        bars = {(row["lane"], row["start"], row["end"], row["y"]): row for row in every_row(chart) if column in row}
+        return sum(row[column] for row in bars.values())
     if kind not in ("power", "distribution"):
         return sum(row[column] for row in rows_with(chart, column))
     sets = [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
@@ -54,6 +63,57 @@ def test_what_a_chart_shows_adds_up(kind, recording):
     _, what = SHOWN[kind]
     chart = plot.draw(kind, [recording])
     assert shown_j(chart, kind) == pytest.approx(expected_j(recording, what), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"host": "n01"}, {"process": "Rank 0"}, {"frame": "step|write"}, {"host": "n00", "exclude_frame": "main"}],
+)
+@pytest.mark.parametrize("limit", [6000, 1], ids=["spans", "bins"])
+def test_a_timeline_shows_the_rows_that_were_chosen(chosen, limit, monkeypatch):
+    monkeypatch.setattr("wattribute.views.charts.timeline._MARKS", limit)
+    recording = ranks(count=2, hosts=2, depth=4)
+    rows = wattribute.attribute(recording, by="frame", **chosen)
+    assert rows.left_out > 0
+    chart = plot.draw("timeline", [recording], **chosen)
+    assert shown_j(chart, "timeline") == pytest.approx(rows.rows["self_j"].sum(), rel=1e-9)
+    assert "(not selected)" in " ".join(texts(chart))
+
+
+def test_words_of_arrows_do_not_cover_one_another():
+    made = RecordingBuilder(1000, length_ticks=1000)
+    rows = [(0, 1000, "main")]
+    for i in range(24):
+        rows += [(10 + 40 * i, 45 + 40 * i, f"caller_{i}"), (11 + 40 * i, 40 + 40 * i, "leaf")]
+    recording = made.process("p").thread(rows, "t").counter("package", np.arange(1001), np.arange(1001)).recording()
+    heads = [row for row in every_row(plot.draw("callgraph", [recording])) if "side" in row]
+    places = {(head["x"], head["y"], head["words"], head["side"]) for head in heads if head["words"]}
+    boxes = []
+    for x, y, words, side in places:
+        boxes.append((*sorted((x, x + (pixels(words, 8) + 7) * (1 if side == "left" else -1))), y))
+    assert boxes
+    for i, (left, right, y) in enumerate(boxes):
+        assert not any(left < b and a < right and abs(y - other) < 10 for a, b, other in boxes[:i])
+
+
+def test_a_timeline_has_a_view_per_node_and_power_the_devices_of_the_nodes_chosen():
+    recording = ranks(count=2, hosts=2, depth=2)
+    said = texts(plot.draw("timeline", [recording]))
+    assert {"n00", "n01"} <= set(said)
+    one = " ".join(texts(plot.draw("power", [recording], host="n01")))
+    assert "n01" in one
+    assert "n00" not in one
+
+
+def test_colours_from_little_to_much():
+    recording = ranks(depth=2)
+    grounds = {row.get("ground") for row in every_row(plot.draw("heatmap", [recording], looks={"theme": "light:reds"}))}
+    assert "#67000D" in grounds  # the last of reds: the cell with most
+    own = plot.draw("heatmap", [recording], looks={"theme": "dark:#000000,ff0000"})
+    assert "#FF0000" in {row.get("ground") for row in every_row(own)}
+    for wrong in ("redz", "#12345", "#FFFFFF"):
+        with pytest.raises(OptionError, match="unknown colours"):
+            plot.draw("heatmap", [recording], looks={"theme": f"light:{wrong}"})
 
 
 def test_the_graph_of_calls_counts_every_joule_once():
@@ -101,7 +161,9 @@ def test_node_has_a_track_per_device_and_a_lane_per_rank():
     sets = chart.to_dict()["datasets"].values()
     tracks = {rows[0]["device"] for rows in sets if rows and "mean" in rows[0] and "low" in rows[0]}
     assert tracks == {"n00 package 0", "n01 package 0"}
-    assert {row["lane"] for row in rows_with(chart, "lane")} == {f"MPI Rank {i} · Master thread" for i in range(3)}
+    assert {row["lane"] for row in every_row(chart) if "lane" in row} == {
+        f"MPI Rank {i} · Master thread" for i in range(3)
+    }
 
 
 def test_heatmap_has_frames_by_energy_and_ranks_in_order():

@@ -14,7 +14,7 @@ from ..kinds import ink
 from ..numbers import amount, count, percent
 from ..theme import SIZE, WIDTH, Theme
 from ..theme import theme as theme_of
-from .canvas import Rows, altair, finish, fixed, hover, layer
+from .canvas import Rows, altair, finish, fixed, hover, layer, pixels
 from .captions import caption, finding, subtitle
 from .graph import Edge, Graph, graph
 from .launches import launched
@@ -206,11 +206,20 @@ def _lines(graph: Graph, places: Layout) -> tuple[Rows, Rows]:
         lines += [about | {"order": i, "x": x, "y": y} for i, (x, y) in enumerate(line.points)]
         if line.head:
             ends_at.setdefault(line.points[-1], []).append(line)
-    for group in ends_at.values():  # lines that end at one point have one head, and words where they do not come from
+    groups = sorted(ends_at.values(), key=lambda group: -sum(line.energy_j for line in group))
+    taken: list[tuple[float, float, float]] = []  # left, right and foot of words; the heaviest lines have theirs first
+    for group in groups:  # lines that end at one point have one head, and words where they do not come from
         edges = {(a, b) for line in group for a in line.callers for b in line.callees}
         words = _edge_words(graph, edges, sum(line.energy_j for line in group))
         from_right = group[-1].points[0][0] > group[-1].points[-1][0] + 2
-        heads.append(_head(*group[-1].points[-2:]) | {"words": words, "side": "right" if from_right else "left"})
+        head = _head(*group[-1].points[-2:])
+        far = head["x"] + (-7 - pixels(words, SIZE - 3) if from_right else 7 + pixels(words, SIZE - 3))
+        left, right = sorted((head["x"], far))
+        if any(left < b and a < right and abs(head["y"] - foot) < SIZE for a, b, foot in taken):
+            words = ""
+        else:
+            taken.append((left, right, head["y"]))
+        heads.append(head | {"words": words, "side": "right" if from_right else "left"})
     return lines, heads
 
 

@@ -89,6 +89,13 @@ def time_axis(unit: str, **options: Any) -> Any:
     return altair().Axis(title=f"time since start ({unit})", grid=False, tickCount=10, format=",~r", **options)
 
 
+def wall_axis(epoch_ns: int, length_s: float, per_s: float) -> Any:
+    """The axis of a chart along the wall clock; ``epoch_ns`` is the time of day at 0, values are seconds × per_s."""
+    clock = "%H:%M:%S.%L" if length_s < 10 else "%H:%M:%S" if length_s < 86_400 else "%d %b %H:%M"
+    label = f"utcFormat(datum.value / {per_s!r} * 1000 + {epoch_ns / 1e6!r}, '{clock}')"
+    return altair().Axis(title="time (UTC)", grid=False, tickCount=8, labelExpr=label)
+
+
 def span_axis(start: float, end: float) -> Any:
     """A scale of exactly this range; never of no length, which Vega would not draw."""
     return altair().Scale(domain=[start, end if end > start else start + 1], nice=False, zero=False)

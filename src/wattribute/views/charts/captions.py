@@ -8,6 +8,7 @@ from ...model import Attribution, Recording
 from .. import names
 from ..numbers import amount, percent
 from ..per_unit import line_per_unit
+from ..selection import line_left_out
 from .tables import regrouped
 from .totals import known, summed, total
 
@@ -57,6 +58,8 @@ def caption(attribution: Attribution, *more: str) -> list[str]:
         first += f" Readings cover {100 * min(coverage):.0f} % of the spans' time at worst."
     if attribution.devices.get_column("estimated").any():
         first += " Outlined or dashed: estimated by a model, not measured."
+    if left_out := line_left_out(attribution):
+        first += f" {left_out[0].upper()}{left_out[1:]}."
     words = more if unit == "J" else tuple(text.replace("energy", "time") for text in more)
     sentences = [first, *words]
     if per_unit := line_per_unit(attribution):

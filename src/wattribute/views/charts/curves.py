@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from ..._core.reference import evaluate
 from ...engines import user_curves
-from ...engines.middle import location_masks, metered_devices
+from ...engines.middle import location_mask, location_masks, metered_devices
 from ...errors import OptionError
 from ...model import Attribution, Curve, Question, Recording, Spans
+from ...model.select import pattern
 from .. import names
 from .captions import device_label
 from .lanes import kept
@@ -27,22 +28,26 @@ if TYPE_CHECKING:
 
 
 def device_curves(attribution: Attribution) -> list[DeviceCurves]:
-    """Per device its joules(t) and each user's S(t)."""
-    return user_curves(attribution.recording, attribution.question)
+    """Per device its joules(t) and each user's S(t); devices of the hosts that the question asks for."""
+    curves = user_curves(attribution.recording, attribution.question)
+    host = attribution.question.host
+    return curves if host is None else [one for one in curves if pattern(host).search(one.source.device.host)]
 
 
 class Users:
-    """The users that received energy: label, spans that count, and the joules received up to any moment."""
+    """The users that received energy and that the question asks for: label, spans that count, and the joules received
+    up to any moment."""
 
     def __init__(self, attribution: Attribution) -> None:
         self.attribution, self.recording = attribution, attribution.recording
         self.devices = device_curves(attribution)
         inner = {(device["host"], device["device"], device["of"]) for device in summed(attribution)}
         self._mine: dict[tuple[str, int], list[DeviceCurves]] = {}
+        chosen = location_mask(self.recording, attribution.question)
         for curves in self.devices:
             source = curves.source
             if (source.device.host, source.device.name, source.of) in inner:
-                for location in curves.split.curves:
+                for location in filter(chosen.__getitem__, curves.split.curves):
                     self._mine.setdefault((source.of, location), []).append(curves)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
@@ -83,7 +88,8 @@ def _received(curves: Sequence[Curve], ticks: npt.NDArray[np.int64]) -> npt.NDAr
 def whole_curve(attribution: Attribution) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Ticks and the joules measured up to then, over the devices that may be added."""
     inner = {(device["host"], device["device"]) for device in summed(attribution)}
-    energies = [c.energy for c in device_curves(attribution) if (c.source.device.host, c.source.device.name) in inner]
+    curves = user_curves(attribution.recording, attribution.question)
+    energies = [c.energy for c in curves if (c.source.device.host, c.source.device.name) in inner]
     times = np.unique(np.concatenate([energy.times for energy in energies])) if energies else np.empty(0, np.int64)
     return times, np.sum([energy.at(times) for energy in energies], axis=0) if energies else np.empty(0)
 

@@ -17,6 +17,7 @@ from ...model import Spans
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 _DENSE = 8_000_000  # codes up to here are counted, not sorted
 Received = Callable[[Ints], Floats]  # ticks → the joules the lane has received up to then
 
@@ -59,17 +60,19 @@ def kept(spans: Spans, keep: npt.NDArray[np.bool_] | None) -> Spans:
     )  # fmt: skip
 
 
-def exact(spans: Spans, received: Received) -> Bars:
-    """One bar per span."""
+def exact(spans: Spans, received: Received, frames: Mask | None = None) -> Bars:
+    """One bar per span, of these frames only if they are given."""
     total = received(spans.end) - received(spans.start)
     own = total.copy()
     inner = spans.parent >= 0
     np.subtract.at(own, spans.parent[inner], total[inner])
     calls = (~spans.resumed).astype(np.int64)
-    return Bars(
+    columns = (
         spans.start, spans.end, spans.depth.astype(np.int64), spans.frame.astype(np.int64), spans.end - spans.start,
-        own, total, calls, [], False,
+        own, total, calls,
     )  # fmt: skip
+    mine = slice(None) if frames is None else frames[spans.frame]
+    return Bars(*(column[mine] for column in columns), [], False)
 
 
 def per_call(bars: Bars) -> Bars:
@@ -92,26 +95,33 @@ def per_call(bars: Bars) -> Bars:
     )  # fmt: skip
 
 
-def binned(spans: Spans, received: Received, edges: Ints, deepest: int) -> Bars:
-    """One bar per depth and bin; spans deeper than ``deepest`` are counted with the ancestor that is drawn."""
+def binned(spans: Spans, received: Received, edges: Ints, deepest: int, frames: Mask | None = None) -> Bars:
+    """One bar per depth and bin, of these frames only if they are given.
+
+    Spans deeper than ``deepest`` are counted with the ancestor that is drawn.
+    """
     shown = spans.depth <= deepest
-    pieces = _split(spans.start[shown], spans.end[shown], edges)
-    row, bin_, start, end = pieces
+    row, bin_, start, end = _split(spans.start[shown], spans.end[shown], edges)
     depth, frame = spans.depth[shown][row].astype(np.int64), spans.frame[shown][row].astype(np.int64)
     total = received(end) - received(start)
     bins = len(edges) - 1
-    first = np.concatenate([[True], row[1:] != row[:-1]]) if len(row) else np.empty(0, bool)
-    counts = first & ~spans.resumed[shown][row]
-    cells, place = _numbered(depth * bins + bin_)
-    total_j: Floats = np.bincount(place, total, len(cells)).astype(np.float64)
+    is_first = np.concatenate([[True], row[1:] != row[:-1]]) if len(row) else np.empty(0, bool)
+    counts = is_first & ~spans.resumed[shown][row]
+    codes, parent = depth * bins + bin_, spans.parent[shown][row]
+    inner = parent >= 0
+    if frames is not None:
+        mine = frames[frame]
+        inner &= frames[spans.frame[parent]]
+        passed, passed_j = codes[inner] - bins, total[inner]
+        codes, frame, start, end, total, counts = (x[mine] for x in (codes, frame, start, end, total, counts))
+    else:
+        passed, passed_j = codes[inner] - bins, total[inner]
+    cells, place = _numbered(codes)
+    self_j: Floats = np.bincount(place, total, len(cells)).astype(np.float64)
+    total_j = self_j.copy()
+    np.subtract.at(self_j, np.searchsorted(cells, passed), passed_j)  # what a piece's callees took in its bin
     busy = np.bincount(place, end - start, len(cells))
     calls = np.bincount(place, counts, len(cells))
-    # what a depth passed on in a bin is the total of the depth above it in that bin
-    above = np.searchsorted(cells, cells + bins)
-    inside = above < len(cells)
-    inside[inside] = cells[above[inside]] == cells[inside] + bins
-    self_j = total_j.copy()
-    self_j[inside] -= total_j[above[inside]]
     dominant, top = _leading(place, frame, end - start, total, len(cells))
     at = cells % bins
     return Bars(
@@ -167,12 +177,16 @@ def _leading(
 
 
 def bars(
-    spans: Spans, received: Received, window: tuple[int, int], limit: int, bins: int, deepest: int = 24
+    spans: Spans, received: Received, window: tuple[int, int], limit: int, bins: int, deepest: int = 24,
+    frames: Mask | None = None,
 ) -> Bars:  # fmt: skip
-    """Bars of one lane: its spans if at most ``limit``, else bins over ``window`` (start, end in ticks)."""
+    """Bars of one lane: its spans if at most ``limit``, else bins over ``window`` (start, end in ticks).
+
+    With ``frames`` only bars of these frames; what the others took is not theirs.
+    """
     if len(spans) <= limit:
-        return exact(spans, received)
+        return exact(spans, received, frames)
     edges = np.unique(np.linspace(window[0], window[1], bins + 1).astype(np.int64))
     if len(edges) < 2:
         edges = np.array([window[0], window[0] + 1], np.int64)
-    return binned(spans, received, edges, deepest)
+    return binned(spans, received, edges, deepest, frames)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..panel_lines import PanelLine
 from ..theme import THEMES
-from .canvas import finish, time_unit
-from .panels import PanelLine, panel
+from .canvas import finish, time_axis, time_unit
+from .panels import panel
 
 if TYPE_CHECKING:
     from ...engines.middle import Calibration
@@ -29,7 +30,16 @@ def sensor_fit(calibration: Calibration, theme: str = "light") -> Any:
     window = float(fit.times_s[0]), last
     parts = [
         panel("power", "W", lines, look, window, per_s, None, 220),
-        panel("|readings − fit|", "W", [_series("misfit", fit.times_s, left, last)], look, window, per_s, unit, 70),
+        panel(
+            "|readings − fit|",
+            "W",
+            [_series("misfit", fit.times_s, left, last)],
+            look,
+            window,
+            per_s,
+            time_axis(unit),
+            70,
+        ),
     ]
     return finish(
         parts,

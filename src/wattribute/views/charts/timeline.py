@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...engines.middle import frame_mask
 from ...errors import OptionError
 from ...model import Attribution, Clock
 from ...plugins import chart
 from .. import names
 from ..kinds import ink, kinds, own_colour, shade
 from ..numbers import amount, count, si
-from ..theme import ROW, WIDTH, Theme
+from ..theme import ROW, SIZE, WIDTH, Theme
 from ..theme import theme as theme_of
 from .canvas import (
     Rows,
@@ -52,6 +53,7 @@ _CARD = {
 }
 _MARKS = 6000  # bars before lanes are binned
 _LANES = 48
+_DENSE_ROWS = 60  # beyond, rows are thin and without words
 COLOURS = ("kind", "frame", "energy", "power")
 _COLUMN = {"energy": "self_j", "power": "power_w"}
 
@@ -79,7 +81,15 @@ def lane_parts(
     per_s, unit = time_unit(recording.clock.seconds(ends[1] - ends[0]))
     by_place = {on: (*kinds(recording.frames, on), "other") for on in ("gpu", "cpu")}
     words = BarLabels((*recording.frames.name, "other lanes"), by_place, attribution.unit)
-    lanes = _rectangles(shown, words, recording.clock, ends, per_s, unit, look, colour)
+    nodes = list(dict.fromkeys(lane.host for lane in shown))
+    most, dense = greatest(shown, recording.clock, colour), sum(lane.levels for lane in shown) > _DENSE_ROWS
+    views = [
+        _rectangles(
+            [lane for lane in shown if lane.host == host], words, recording.clock, ends, per_s, unit, look, colour,
+            heading=host if len(nodes) > 1 else "", foot=host == nodes[-1], most=most, dense=dense,
+        )
+        for host in nodes
+    ]  # fmt: skip
     present = {words.kind[lane.on][int(frame)] for lane in shown for frame in np.unique(lane.bars.frame)}
     notes = []
     if any(lane.bars.binned for lane in shown):
@@ -90,7 +100,7 @@ def lane_parts(
         notes.append(f"{len(every) - len(filled)} lanes without such spans are not drawn.")
     if merged:
         notes.append(f"{merged} lanes with less energy are one bar, “other”.")
-    parts = [legend(present, look), lanes] if colour == "kind" and present else [lanes]
+    parts = [legend(present, look), *views] if colour == "kind" and present else views
     if colour in _COLUMN:
         parts.append(scale(shown, recording.clock, colour, look, attribution.unit))
     return parts, notes, by_frame(attribution)
@@ -101,13 +111,15 @@ def lanes_of(attribution: Attribution) -> tuple[list[TimelineLane], int]:
     users, ends = Users(attribution), shown_ticks(attribution)
     limit = max(40, _MARKS // max(1, len(users)))
     out, number = [], 0
+    question, named = attribution.question, attribution.recording.frames.name
+    frames = frame_mask(named, question) if question.frame or question.exclude_frame else None
     for of, location in users:
         spans = users.spans(of, location)
         number += len(spans)
         levels = int(spans.depth.max()) + 1 if len(spans) else 1
         bins = int(np.clip(limit // min(levels, 24), 60, 450))
         on = "gpu" if attribution.recording.locations.kind[location] == "gpu" else "cpu"
-        drawn = bars(spans, users.received(of, location), ends, limit, bins)
+        drawn = bars(spans, users.received(of, location), ends, limit, bins, frames=frames)
         out.append(TimelineLane(users.label(of, location), attribution.recording.location_host(location), drawn, on))
     return out, number
 
@@ -141,26 +153,28 @@ class BarLabels:
 
 def _rectangles(
     lanes: Sequence[TimelineLane], words: BarLabels, clock: Clock, window: tuple[int, int], per_s: float, unit: str,
-    theme: Theme,
-    colour: str = "kind",
+    theme: Theme, colour: str, *, heading: str, foot: bool, most: float, dense: bool,
 ) -> Any:  # fmt: skip
-    """The lanes as rectangles; wide enough ones carry their frame's name."""
+    """The lanes of a node as rectangles; wide enough ones carry their frame's name."""
     alt = altair()
-    row_height = ROW if sum(lane.levels for lane in lanes) <= 60 else 9
+    row_height = 9 if dense else ROW
     rows, middles, height = _place(lanes, words, clock, window, per_s, row_height)
     if colour == "frame":
         for row in rows:
             row["ground"] = own_colour(row["frame"].removeprefix("mostly "))
             row["ink"] = ink(row["ground"])
     elif colour != "kind":
-        most = greatest(lanes, clock, colour)
         for row in rows:
             row["ground"] = theme.ramp(row[_COLUMN[colour]] / most if most else 0.0)
             row["ink"] = ink(row["ground"])
     start, end = (clock.seconds(t) * per_s for t in window)
-    x = {"scale": span_axis(start, end), "axis": time_axis(unit)}
+    axis = time_axis(unit) if foot else alt.Axis(title=None, labels=False, ticks=False, grid=False)
+    x = {"scale": span_axis(start, end), "axis": axis}
     y = {"scale": alt.Scale(domain=[0, height], nice=False, reverse=True)}
-    labels = {f"{middle:g}": names.shorten(lane.label, 34) for middle, lane in zip(middles, lanes, strict=True)}
+    labels = {
+        f"{middle:g}": names.shorten(lane.label.removeprefix(f"{heading} "), 34)
+        for middle, lane in zip(middles, lanes, strict=True)
+    }
     axis = alt.Axis(values=middles, labelExpr=lookup(labels), title=None, grid=False, labelOverlap=True)
     boxes = layer(rows, width=WIDTH, height=height).mark_rect(clip=True).encode(
         x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("y:Q", axis=axis, **y), y2="y2:Q", color=fixed("ground"),
@@ -177,11 +191,16 @@ def _rectangles(
     totals = layer(sums if row_height == ROW else sums[:0]).mark_text(align="left", baseline="middle", dx=6).encode(
         x=alt.value(WIDTH), y=alt.Y("middle:Q", axis=axis, **y), text="text:N"
     )  # fmt: skip
-    return alt.layer(boxes, texts, totals)
+    drawn = alt.layer(boxes, texts, totals)
+    if not heading:
+        return drawn
+    return drawn.properties(title=alt.TitleParams(names.clean(heading), fontSize=SIZE, frame="group", offset=4))
 
 
 def greatest(lanes: Sequence[TimelineLane], clock: Clock, colour: str) -> float:
-    """The top of the colour scale: the greatest self energy of a bar, or its greatest mean power."""
+    """The top of the colour scale: the greatest self energy of a bar, or its greatest mean power; 0 without a scale."""
+    if colour not in _COLUMN:
+        return 0.0
     if colour == "energy":
         return max((float(lane.bars.self_j.max(initial=0.0)) for lane in lanes), default=0.0)
     most = 0.0
@@ -280,4 +299,5 @@ def crowd(
     one = Bars(
         ints(window[0]), ints(window[1]), ints(0), ints(other), ints(busy), energy, energy, ints(calls), [], False
     )
-    return [*kept, TimelineLane(f"other ({len(rest)} lanes)", "", one)], len(rest)
+    hosts = {lane.host for lane in lanes}
+    return [*kept, TimelineLane(f"other ({len(rest)} lanes)", hosts.pop() if len(hosts) == 1 else "", one)], len(rest)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ...errors import OptionError
-from ...model.question import check_regex
-from ...model.select import pattern
+from ..selection import matching
 
 FOLDED = "other"
 IDLE = "idle"
@@ -114,11 +112,7 @@ def rooted(leaves: list[Leaf], root: str | None) -> list[Leaf]:
     """The call paths below the frames whose name is (or, a regular expression, matches) ``root``, which begin there."""
     if root is None:
         return leaves
-    check_regex(root)
-    names = {name for leaf in leaves for name in leaf.path}
-    chosen = {root} if root in names else {name for name in names if pattern(root).search(name)}
-    if not chosen:
-        raise OptionError.unknown("function to start at (--root)", root, sorted(names))
+    chosen = matching({name for leaf in leaves for name in leaf.path}, root)
     roots = []
     for leaf in leaves:
         at = next((i for i, name in enumerate(leaf.path) if name in chosen), None)

@@ -18,6 +18,8 @@ NESTED = "_ZN2ns5outerIiLi3EE5innerEv"  # ns::outer<int, 3>::inner()
         (NESTED, "ns::outer<int, 3>::inner()", "ns::outer<…>::inner"),
         ("void f<int>(g<2>*)", "void f<int>(g<2>*)", "f<…>"),
         ("void stencil<double, 64>(double*)", "void stencil<double, 64>(double*)", "stencil<…>"),
+        ("void f<(4 > 3), 64>(int)", "void f<(4 > 3), 64>(int)", "f<…>"),
+        ("void f<64>", "void f<64>", "f<…>"),
         ("int main(int, char**)", "int main(int, char**)", "main"),
         ("bool operator<(A, B)", "bool operator<(A, B)", "bool operator<"),
         ("(anonymous namespace)::f(int) const", "(anonymous namespace)::f(int) const", "{anonymous}::f"),

@@ -1,4 +1,4 @@
-"""``wattribute report``: the story of a run."""
+"""``wattribute report``: the story of a run, or of one run against another."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from argparse import Namespace
 
 from .arguments import Parser, add_question, question_from
 
-EXAMPLES = ("wattribute report trace -o report.html", "wattribute report run.watt -o report.md --zone FR")
+EXAMPLES = (
+    "wattribute report trace -o report.html",
+    "wattribute report run.watt -o report.md --zone FR",
+    "wattribute report old.watt --vs new.watt -o report.html",
+)
 
 
 def add_arguments(parser: Parser) -> None:
     parser.group("Arguments").add_argument("path", metavar="PATH", help="Trace, recording or profile.")
+    parser.group("What").add_argument("--vs", metavar="PATH", help="Second run: report how it differs from the first.")
     parser.group("What").add_argument(
         "--zone", metavar="ZONE", help="Zone of the electricity; default: the world average. See `wattribute zones`."
     )
@@ -23,4 +28,5 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: Namespace) -> None:
     from ..views.report import write_report
 
-    write_report(arguments.path, arguments.output, zone=arguments.zone, **question_from(arguments))
+    question = question_from(arguments)
+    write_report(arguments.path, arguments.output, vs=arguments.vs, zone=arguments.zone, **question)

@@ -19,6 +19,13 @@ def percent(fraction: float | None, digits: int | None = None) -> str:
     return f"{'−' if value < 0 and float(f'{value:.{digits}f}') != 0 else '+'}{text}"
 
 
+def change_with_range(row: Mapping[str, Any]) -> str:
+    """B against A of a row, with half of its interval: "+12.3 % ± 4.5 %"."""
+    low, high = row["change_low"], row["change_high"]
+    half = None if low is None or high is None else 50 * (high - low)
+    return percent(row["change"]) + (f" ± {half:.1f} %" if half is not None and half >= 0.05 else "")
+
+
 def describe(row: Row, test: str, unit: str = "J") -> str:
     """One key in two or three words."""
     if row["runs_a"] == 0 or row["runs_b"] == 0:

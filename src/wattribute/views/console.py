@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ..model import Attribution
 from ..model.recording import REMARKS
+from .description import missing_events
 from .fitted_table import FittedTable
 from .kinds import KINDS, kinds_by_name
 from .names import clean, labels
@@ -78,6 +79,7 @@ def attribution_tables(attribution: Answer, top: int | None = None, width: int =
 def attribution_head(attribution: Answer) -> RenderableType:
     """The books of each device, the rules they follow, and what the rows that were not selected received."""
     lines: list[RenderableType] = [
+        *_missing(attribution),
         _books(attribution, attribution.suffix),
         *_not_counted(attribution),
         _caption(attribution),
@@ -86,6 +88,12 @@ def attribution_head(attribution: Answer) -> RenderableType:
     if attribution.left_out:
         lines.append(Text(line_left_out(attribution)))
     return Group(*lines)
+
+
+def _missing(attribution: Answer) -> list[Text]:
+    """What could not be read, before any number that is without it."""
+    text = missing_events(attribution.recording) if isinstance(attribution, Attribution) else ""
+    return [Text(f"! {text}", style="yellow")] if text else []
 
 
 def _per_unit(attribution: Answer) -> list[Text]:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..comparison.groups import Comparison
-from ..comparison.verdict import percent
+from ..comparison.verdict import change_with_range
 from .fitted_table import FittedTable
 from .names import clean, labels
 from .numbers import amount, si
@@ -62,15 +62,13 @@ def _runs(number: int) -> str:
 
 
 def _cells(row: dict[str, Any], unit: str) -> list[str]:
-    low, high = row["change_low"], row["change_high"]
-    half = "" if low is None or high is None else f" ± {50 * (high - low):.1f} %"
     p = row["p_adjusted"]
     a, b = ("energy_a_j", "energy_b_j") if unit == "J" else ("time_a_s", "time_b_s")
     parts = [_signed(row[name]) for name in ("time_part_j", "power_part_j")] if unit == "J" else []
     return [
         amount(row[a], unit),
         amount(row[b], unit),
-        f"{percent(row['change'])}{half}",
+        change_with_range(row),
         *parts,
         "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
         row["verdict"],

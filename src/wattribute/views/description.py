@@ -15,6 +15,8 @@ from ..errors import names_keywords
 from ..model import Link, Recording, Signal
 from ..reading import as_recording
 from ..sensors import known_lines
+from . import numbers
+from .names import clean
 
 
 @names_keywords
@@ -152,3 +154,14 @@ def _signal(recording: Recording, signal: Signal) -> dict[str, Any]:
         "location": int(recording.locations.id[signal.location]) if signal.location >= 0 else None,
         "declared": dict(signal.declared),
     }
+
+
+def missing_events(recording: Recording) -> str:
+    """How much was declared and could not be read, in a sentence; empty when all is there."""
+    if not recording.missing:
+        return ""
+    lost = sum(each.events for each in recording.missing)
+    declared = max(lost, int(np.sum(recording.locations.events)))
+    files = len(recording.missing)
+    text = f"{numbers.count(lost)} of {numbers.count(declared)} events are missing: {numbers.count(files)} "
+    return text + f"{'file' if files == 1 else 'files'} could not be read ({clean(recording.missing[0].reason)})"

@@ -88,7 +88,7 @@ def _without_parameters(name: str) -> str:
     """``f`` from ``void f(int, g*) const``; a name that does not end like a C++ function ("other (3 frames)") stays."""
     tail = _TAIL.search(name)
     if tail is None:
-        return name
+        return name.removeprefix("void ")  # of tools that leave out parameters, but not the return type
     depth, at = 0, tail.start()
     while at >= 0:  # back to the bracket that opens the parameter list
         depth += (name[at] == ")") - (name[at] == "(")
@@ -103,18 +103,26 @@ def _without_parameters(name: str) -> str:
 
 def _without_return_type(head: str) -> str:
     """``ns::f<A, B>`` from ``void ns::f<A, B>``: what follows the last space outside of template arguments."""
-    depth = 0
+    depth = brackets = 0
     for at in range(len(head) - 1, -1, -1):
-        depth += (head[at] == ">" and head[at - 1 : at] != "-") - (head[at] == "<")
-        if head[at] == " " and depth <= 0:
+        brackets += (head[at] == ")") - (head[at] == "(")
+        if brackets <= 0:
+            depth += (head[at] == ">" and head[at - 1 : at] != "-") - (head[at] == "<")
+        if head[at] == " " and depth <= 0 and brackets <= 0:
             return head[at + 1 :]
     return head
 
 
 def _collapse_templates(name: str) -> str:
-    """``f<…>`` from ``f<int, g<2>>``. Only brackets that follow an identifier: ``<module>`` and ``a < b`` stay."""
-    out, depth = "", 0
+    """``f<…>`` from ``f<int, g<2>>``. Only brackets that follow an identifier: ``<module>`` and ``a < b`` stay.
+
+    A ``>`` in parentheses compares: ``f<(4 > 3), 64>`` is ``f<…>``.
+    """
+    out, depth, inside = "", 0, 0
     for i, char in enumerate(name):
+        inside += ((char == "(") - (char == ")")) if depth else 0
+        if inside > 0:
+            continue
         if char == "<" and (depth or (re.search(r"\w$", out) and not re.search(r"\boperator$", out))):
             depth += 1
             out += f"<{ELLIPSIS}>" if depth == 1 else ""

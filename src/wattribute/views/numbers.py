@@ -125,3 +125,11 @@ def together(devices: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     known = list(devices)
     errors = [float(one["gain_error"] or 0.0) for one in known]
     return {"estimated": bool(known) and all(one["estimated"] for one in known), "gain_error": max(errors, default=0.0)}
+
+
+def measured_range(devices: Iterable[Mapping[str, Any]], unit: str = "j") -> tuple[float | None, float | None]:
+    """The range of what several devices measured together: the sums of their ends; none where one has none."""
+    ends = [row_range(device, device, unit, "measured") for device in devices]
+    if not ends or any(low is None or high is None for low, high in ends):
+        return None, None
+    return math.fsum(low or 0.0 for low, _ in ends), math.fsum(high or 0.0 for _, high in ends)

@@ -269,6 +269,7 @@ def test_an_estimate_carries_the_error_of_its_model(opened):
         pytest.approx(0.5 * row["self_j"]),
         pytest.approx(1.5 * row["self_j"]),
     )
+    assert "2.00 kJ ± 1.0 estimated" in session.facts()["summary"]
     (use,) = session.tiles.span(2, 2)["devices"]
     assert (use["low_j"], use["high_j"]) == (pytest.approx(200), pytest.approx(600))
 

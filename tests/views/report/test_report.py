@@ -2,6 +2,9 @@
 
 import base64
 import re
+import subprocess
+import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -9,10 +12,12 @@ import pytest
 
 import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
+from wattribute import archive
 from wattribute.errors import OptionError, OutputError
 from wattribute.views.report import write_report
 from wattribute.views.report.markdown import plain
 from wattribute.views.report.story import story
+from wattribute.views.report.versus import versus
 
 
 class Tags(HTMLParser):
@@ -41,7 +46,7 @@ def test_the_story_has_the_numbers_of_attribution():
     numbers = dict(told.numbers)
     from wattribute.views.numbers import si
 
-    assert numbers["measured"] == si(devices.get_column("measured_j").sum(), "J")
+    assert numbers["measured"].startswith(si(devices.get_column("measured_j").sum(), "J"))
     assert numbers["idle"].startswith(si(devices.get_column("idle_j").sum(), "J"))
     assert numbers["time"] == "1.00 s"
     assert "(world average)" in numbers["emissions"]
@@ -119,4 +124,55 @@ def test_real_traces_have_their_story(shared):
     assert "By process" in [section.title for section in told.sections]
     noticed = next(section for section in told.sections if section.title == "Noticed")
     assert any("the file is not there" in sentence for sentence in noticed.sentences)
-    assert dict(told.numbers)["measured"] == "84.8 kJ"
+    assert dict(told.numbers)["measured"] == "84.8 kJ ± 5.4"  # 6.25 % of rocm_smi's energy counter
+    assert told.missing.startswith("15.3 M of 16.1 M events are missing: 8 files could not be read")
+
+
+def test_what_is_missing_stands_before_every_number(shared, tmp_path):
+    trace = shared / "traces" / "frontier-hpl-partial"
+    for ending in ("md", "html"):
+        text = write_report(trace, tmp_path / f"report.{ending}").read_text()
+        text = text.partition("<body>")[2] or text
+        assert 0 < text.index("events are missing") < text.index(" kJ")
+
+
+def test_findings_say_their_view_where_there_are_two(shared):
+    told = story(shared / "traces" / "simple-mi300")
+    assert "heavy_kernel used more than any other: 1.84 kJ, 31 % of it" in told.lead
+    paths = next(section for section in told.sections if section.title == "Call paths")
+    assert paths.picture.title == "hipEventSynchronize: host threads were in it for 92 % of the GPU energy"
+    assert "never added" in paths.sentences[0]
+    how = next(section for section in told.sections if section.title == "How we know")
+    assert how.sentences[0].startswith("Energy of kernels.")  # the sensors of the host are not counted
+
+
+def test_an_estimate_has_the_error_of_its_model():
+    made = ranks(depth=2)
+    signals = tuple(replace(signal, estimated=True, gain_error=0.5) for signal in made.signals)
+    told = story(replace(made, signals=signals))
+    assert re.fullmatch(r"\d+ J ± \d+", dict(told.numbers)["estimated"])
+    sensors = next(section for section in told.sections if section.title == "Sensors")
+    assert sensors.table.rows[0][-1] == dict(told.numbers)["estimated"]
+
+
+def test_one_run_against_another(tmp_path):
+    told = versus(ranks(power_w=200.0), ranks(power_w=300.0))
+    assert dict(told.numbers)["B against A"].startswith("+50.0 %")
+    assert [section.title for section in told.sections][:2] == ["Both runs", "What changed"]
+    changes = {row[0]: row for row in told.sections[1].table.rows}
+    assert changes["MPI_Allreduce"][3].startswith("+50.0 %")
+    both = {row[0]: row[1:] for row in told.sections[0].table.rows}
+    assert both["time"] == ["1.00 s", "1.00 s"]
+    command = [sys.executable, "-m", "wattribute", "report", "a.watt", "--vs", "b.watt", "-o", "report.md"]
+    for name, watts in (("a", 200.0), ("b", 300.0)):
+        archive.save(ranks(power_w=watts), tmp_path / f"{name}.watt")
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    text = (tmp_path / "report.md").read_text()
+    assert "report_files/power-a.svg" in text
+    assert "report_files/power-b.svg" in text
+
+
+def test_a_comparison_of_parts_says_so(shared):
+    told = versus(shared / "traces" / "simple-mi300", shared / "traces" / "frontier-hpl-partial")
+    assert "A, devices that both metered" in dict(told.numbers)
+    assert told.missing.startswith("B: 15.3 M of 16.1 M events are missing")

@@ -87,8 +87,16 @@ def finding(attribution: Attribution, energies: dict[str, float]) -> str:
     if not energies or measured <= 0 or max(energies.values()) <= 0:
         return f"{amount(measured, attribution.unit)} {known(attribution)}, none of it in spans"
     most = max(energies, key=lambda name: energies[name])
-    share = percent(energies[most], measured)
-    return f"{names.shorten(names.plain(most), 60)}: {share} of the {whose(attribution)}"
+    label, share = names.shorten(names.plain(most), 60), percent(energies[most], measured)
+    if _of_waiting_threads(attribution):
+        return f"{label}: host threads were in it for {share} of the {whose(attribution)}"
+    return f"{label}: {share} of the {whose(attribution)}"
+
+
+def _of_waiting_threads(attribution: Attribution) -> bool:
+    """Whether energy that kernels used is given to the host threads that ran or waited meanwhile."""
+    gpus = [device["of"] for device in summed(attribution) if device.get("kind") == "gpu"]
+    return bool(gpus) and set(gpus) == {"host"} and "gpu" in attribution.recording.locations.kind
 
 
 def by_frame(attribution: Attribution) -> dict[str, float]:

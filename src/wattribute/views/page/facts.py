@@ -15,6 +15,7 @@ import numpy as np
 from ...engines.middle import examine, process_labels
 from ...model import Recording, Signal
 from .. import kinds, names, numbers
+from ..description import missing_events
 from .energy import PageEnergy, addable
 
 SPARK = 120  # points of a signal's small picture
@@ -42,7 +43,7 @@ def facts(recording: Recording, metered: PageEnergy, source: str) -> dict[str, A
         "summary": _summary(recording, devices),
         "signals": _signals(recording, metered),
         "signals_more": max(0, len(recording.signals) - MOST_SIGNALS),
-        "missing": _missing(recording),
+        "missing": missing_events(recording),
         "problems": list(dict.fromkeys(names.clean(text) for text in _noticed(recording))),
     }
 
@@ -50,17 +51,6 @@ def facts(recording: Recording, metered: PageEnergy, source: str) -> dict[str, A
 def _noticed(recording: Recording) -> list[str]:
     """What reading brought to light, and what looks wrong with the sensors."""
     return [problem.message for problem in recording.problems] + [check.message for check in examine(recording)]
-
-
-def _missing(recording: Recording) -> str:
-    """How much was declared and could not be read, in a sentence; empty when all is there."""
-    if not recording.missing:
-        return ""
-    lost = sum(each.events for each in recording.missing)
-    declared = max(lost, int(np.sum(recording.locations.events)))
-    files = len(recording.missing)
-    text = f"{numbers.count(lost)} of {numbers.count(declared)} events are missing: {numbers.count(files)} "
-    return text + f"{'file' if files == 1 else 'files'} could not be read ({names.clean(recording.missing[0].reason)})"
 
 
 def _frames(recording: Recording) -> list[dict[str, Any]]:
@@ -149,7 +139,8 @@ def _summary(recording: Recording, devices: list[dict[str, Any]]) -> list[str]:
     place = "kernels" if all(book["of"] == "kernels" for book in added) else "spans"
     sure = {bool(book["estimated"]) for book in added}
     word = "measured and estimated" if len(sure) > 1 else "estimated" if True in sure else "measured"
-    parts.append(f"{numbers.si(total['measured_j'], 'J')} {word}")
+    whole = numbers.bounded(total["measured_j"], *numbers.measured_range(added))
+    parts.append(f"{whole} {word}")
     return [*parts, f"{numbers.si(total['attributed_j'], 'J')} in {place}", f"{numbers.si(total['idle_j'], 'J')} idle"]
 
 

@@ -2,9 +2,9 @@
 
 ::
 
-    story (what there is to say: numbers, sentences, tables, pictures)  ⟶  html | markdown | pdf
+    story | versus (what there is to say: numbers, sentences, tables, pictures)  ⟶  html | markdown | pdf
 
-The three writers know nothing of energy; ``story`` knows nothing of files.
+The three writers know nothing of energy; ``story`` (one run) and ``versus`` (two) know nothing of files.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from ..save import format_of
 FORMATS = ("html", "md", "pdf")
 
 
-def write_report(source: Any, output: str | os.PathLike[str], *, zone: str | None = None, **selection: Any) -> Path:
+def write_report(
+    source: Any, output: str | os.PathLike[str], *, vs: Any = None, zone: str | None = None, **selection: Any
+) -> Path:
     """Tell the story of a recording (or a path to one) in a file; its ending says how: .html, .md or .pdf.
 
-    Markdown keeps its pictures in a folder beside it. ``selection`` are the options of ``attribute``.
+    With ``vs``, another recording or path, the story is how that one differs. Markdown keeps its pictures in a folder
+    beside it. ``selection`` are the options of ``attribute``.
     """
     ending = format_of(output, FORMATS)
     check_writable(output)
     from .story import story
+    from .versus import versus
 
-    content = story(source, zone=zone, **selection)
+    content = versus(source, vs, zone=zone, **selection) if vs is not None else story(source, zone=zone, **selection)
     if ending == "pdf":
         from .pdf import pdf
 

@@ -26,6 +26,7 @@ h2 {{ font-size: 1.15rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--l
 dl {{ display: flex; flex-wrap: wrap; gap: .75rem 2rem; margin: 1rem 0; }}
 dt {{ color: var(--muted); font-size: .8rem; }}
 dd {{ margin: 0; font-size: 1.2rem; font-weight: 600; font-variant-numeric: tabular-nums; }}
+.missing {{ font-weight: 600; border-left: 4px solid #D55E00; padding: .3rem .8rem; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: .22rem .8rem .22rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top;
@@ -46,7 +47,8 @@ def html(story: Story) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(story.title)}: whose joules?</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{escape(story.title)}</h1>\n"
-        f'<p class="lead">{escape(story.lead)}</p>\n<dl>{numbers}</dl>\n'
+        + (f'<p class="missing">{escape(story.missing)}</p>\n' if story.missing else "")
+        + f'<p class="lead">{escape(story.lead)}</p>\n<dl>{numbers}</dl>\n'
         + "\n".join(_section(section) for section in story.sections)
         + "\n</body>\n</html>\n"
     )

@@ -15,7 +15,7 @@ from .story import Section, Story, StoryTable
 
 def markdown(story: Story, folder: Path, files: str) -> str:
     """The text; pictures are written into ``folder/files``."""
-    parts = [f"# {plain(story.title)}", plain(story.lead)]
+    parts = [f"# {plain(story.title)}", *([f"**{plain(story.missing)}**"] if story.missing else []), plain(story.lead)]
     parts.append(_table(StoryTable([what for what, _ in story.numbers], [[much for _, much in story.numbers]])))
     for section in story.sections:
         parts += [f"## {plain(section.title)}", *_section(section, folder, files)]

@@ -79,6 +79,8 @@ def _page(parts: list[str]) -> str:
 
 def _blocks(story: Story) -> Iterator[PdfBlock]:
     yield PdfBlock(28, _text(fitting(story.title, _ROOM * 11 / 20), 0, 20, 20, bold=True))
+    if story.missing:
+        yield from _paragraph(f"! {story.missing}", 11)
     yield from _paragraph(story.lead, 11)
     yield _numbers(story.numbers)
     for section in story.sections:

@@ -14,8 +14,9 @@ from ..charts.captions import by_frame, device_label, run_name
 from ..charts.curves import shown_ticks
 from ..charts.tables import has_stacks, one_view, regrouped
 from ..charts.totals import known, summed, total
+from ..description import missing_events
 from ..kinds import KINDS, kind
-from ..numbers import amount, bounded, count, percent, row_range, seconds, si, together
+from ..numbers import amount, bounded, count, measured_range, percent, row_range, seconds, si, together
 from ..per_unit import row_per_unit, whole_per_unit
 from ..plot import read_source
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 _ROWS = 12
 _PROBLEMS = 12
+_OTHER_VIEW = (
+    "This view gives the same energy to the host threads that ran or waited meanwhile, not to kernels; "
+    "the two views are never added."
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class Story:
     lead: str
     numbers: list[tuple[str, str]]  # (what, how much)
     sections: list[Section]
+    missing: str = ""  # what could not be read: it stands at the top, because every number is without it
 
 
 def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
@@ -71,32 +77,35 @@ def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
 
     recording = read_source(source, selection)
     view = one_view(attribute(recording, by=("device", "frame"), **selection))
-    view, emissions = _with_emissions(view, zone)
+    view, emissions = with_emissions_of(view, zone)
     quiet = replace(view, problems=())  # listed once, at the end, and not under every picture
     sections = [
-        Section(f"Where the {'time' if view.unit == 's' else 'energy'} went", picture=_picture("books", quiet)),
-        Section("When", picture=_picture("timeline" if view.unit == "s" else "power", quiet)),
+        Section(f"Where the {'time' if view.unit == 's' else 'energy'} went", picture=picture("books", quiet)),
+        Section("When", picture=picture("timeline" if view.unit == "s" else "power", quiet)),
         _who(view, zone),
         *_processes(quiet),
         *_paths(quiet),
         *([_sensors(view)] if view.unit == "J" else []),
-        _how(view, emissions),
+        method(view, emissions),
         *_noticed(view),
     ]
-    return Story(run_name(recording), _lead(view), _numbers(view, emissions), sections)
+    lost = missing_events(recording)
+    return Story(run_name(recording), _lead(view), numbers_of(view, emissions), sections, lost)
 
 
-def _picture(name: str, attribution: Attribution) -> Picture:
-    draw = charts.get(name)
+def picture(chart: str, attribution: Attribution, name: str = "") -> Picture:
+    """A chart by its name, drawn from an attribution; ``name`` is its file's."""
+    draw = charts.get(chart)
 
     def spec(chart: Any) -> str:
         return str(chart.to_json(indent=None))
 
     light = draw(attribution, theme="light")
-    return Picture(name, " ".join(light.title.text), spec(light), lambda: spec(draw(attribution, theme="dark")))
+    title = " ".join(light.title.text)
+    return Picture(name or chart, title, spec(light), lambda: spec(draw(attribution, theme="dark")))
 
 
-def _with_emissions(attribution: Attribution, zone: str | None) -> tuple[Attribution, Emissions | None]:
+def with_emissions_of(attribution: Attribution, zone: str | None) -> tuple[Attribution, Emissions | None]:
     """The emissions, and the attribution with grams where rows are divided by a unit of work."""
     from ...carbon import emissions, with_emissions
 
@@ -127,16 +136,17 @@ def _lead(attribution: Attribution) -> str:
         most = max(energies, key=lambda name: energies[name])
         label = names.shorten(names.plain(most), 60)
         energy = amount(energies[most], attribution.unit)
-        text += f" {label} used most of it: {energy}, {percent(energies[most], measured)}."
+        text += f" {label} used more than any other: {energy}, {percent(energies[most], measured)} of it."
     if attribution.unit == "s":
         return f"{text} {percent(idle, measured)} of their time was outside of any span."
     return f"{text} {percent(idle, measured)} was measured while nobody used the device."
 
 
-def _numbers(attribution: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:
+def numbers_of(attribution: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:
+    """The numbers at the head of a report: the whole with its range, its parts, time, power, emissions."""
     measured, idle, long = total(attribution, "measured"), total(attribution, "idle"), _seconds(attribution)
     numbers = [
-        (known(attribution), amount(measured, attribution.unit)),
+        (known(attribution), bounded(measured, *measured_range(summed(attribution)), attribution.unit)),
         ("in spans", f"{amount(measured - idle, attribution.unit)} ({percent(measured - idle, measured)})"),
         ("idle", f"{amount(idle, attribution.unit)} ({percent(idle, measured)})"),
         ("time", seconds(long)),
@@ -155,7 +165,7 @@ def _numbers(attribution: Attribution, emissions: Emissions | None) -> list[tupl
 def _who(attribution: Attribution, zone: str | None) -> Section:
     """The frames with most energy, with bounds."""
     frames = regrouped(attribution, ("frame", "paradigm", "role"))
-    rows = (frames if frames.question.per is None else _with_emissions(frames, zone)[0]).rows
+    rows = (frames if frames.question.per is None else with_emissions_of(frames, zone)[0]).rows
     measured = total(attribution, "measured")
     labels = names.labels(rows.get_column("frame").to_list(), 56)
     table, devices = [], together(summed(attribution))
@@ -189,13 +199,15 @@ def _processes(attribution: Attribution) -> list[Section]:
     table = regrouped(attribution, ("process", "frame"))
     if table.rows.get_column("process").n_unique() < 2:
         return []
-    return [Section("By process", picture=_picture("heatmap", table))]
+    return [Section("By process", picture=picture("heatmap", table))]
 
 
 def _paths(attribution: Attribution) -> list[Section]:
     if not has_stacks(attribution.recording):
         return []
-    return [Section("Call paths", picture=_picture("flame", attribution))]
+    views = {device["of"] for device in summed(attribution)}
+    other = "" if attribution.unit == "s" or attribution.question.of or views == {"host"} else _OTHER_VIEW
+    return [Section("Call paths", [other] if other else [], picture=picture("flame", attribution))]
 
 
 def _sensors(attribution: Attribution) -> Section:
@@ -213,13 +225,15 @@ def _sensors(attribution: Attribution) -> Section:
         rows.append([
             device_label(attribution, device["host"], device["device"]), names.clean(device["signal"]),
             "model" if device["estimated"] else signal.kind if signal is not None else "–", count(readings), spacing,
-            si(device.get("resolution"), "J"), coverage, si(device["measured_j"], "J"),
+            si(device.get("resolution"), "J"), coverage,
+            bounded(device["measured_j"], *row_range(device, device, which="measured")),
         ])  # fmt: skip
     columns = ["device", "sensor", "kind", "readings", "every", "resolves", "covers spans", "measured"]
     return Section("Sensors", table=StoryTable(columns, rows, frozenset(range(3, 8))))
 
 
-def _how(attribution: Attribution, emissions: Emissions | None) -> Section:
+def method(attribution: Attribution, emissions: Emissions | None) -> Section:
+    """By which rules the numbers came about."""
     shares = {
         "even": "Users of a device that are active at the same time share its energy evenly.",
         "process": "Processes that are active at the same time share a device evenly, and so do the users of each.",
@@ -236,7 +250,7 @@ def _how(attribution: Attribution, emissions: Emissions | None) -> Section:
         return Section(
             "How we know", [*sentences, f"{_ran(attribution.recording)} Made by wattribute {__version__}.".strip()]
         )
-    of = ", ".join(sorted(set(attribution.devices.get_column("of").to_list())))
+    of = ", ".join(sorted({device["of"] for device in summed(attribution)}))
     rules = f"{methods.get(attribution.question.method, '')} {shares.get(attribution.question.share or '', '')}"
     sentences = [f"Energy of {of}. {rules} Attributed and idle add up to what was measured, for every device."]
     if attribution.question.method != "solve":

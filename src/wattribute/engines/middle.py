@@ -18,7 +18,6 @@ from ..attribution.clip import SpanWindow as ClippedSpans
 from ..attribution.floors import REST, utilisation_of
 from ..attribution.join import DeviceCurves
 from ..attribution.join import masks as location_masks
-from ..attribution.key_columns import location_labels, process_labels
 from ..attribution.ledger import MeteredDevice, account
 from ..attribution.measured import curve_bounds, span_bounds, window_range
 from ..attribution.row_selection import location_mask
@@ -44,14 +43,12 @@ __all__ = [
     "energy_curve",
     "examine",
     "ledger",
-    "location_labels",
     "location_mask",
     "location_masks",
     "measured_j",
     "merge",
     "metered_devices",
     "own_curve",
-    "process_labels",
     "scope_of",
     "sensor_lines",
     "span_bounds",

@@ -196,6 +196,18 @@ def late_updates():
     return recordings.counter(values, times, stale=True, latency_s=0.104)
 
 
+def test_a_polled_counter_has_not_counted_the_last_half_of_its_latency():
+    # 10 W until 100, then 40 W, counted every 2 ticks, so that a reading at an odd tick is one tick old
+    times = [1, 51, 101, 151, 201]
+    values = [10 * min(t - 1, 100) + 40 * max(t - 1 - 100, 0) for t in times]
+    made = energy(recordings.counter(values, times, polled=True, latency_s=2), Clock(ticks_per_s=1))
+    assert made.values.tolist() == [0, 510, 1010, 3040, 5000]  # the first and the last are what was read
+    assert made.measured == values[-1] - values[0]
+    assert made.least.tolist() == np.diff(values).tolist()
+    plain = energy(recordings.counter(values, times, latency_s=2), Clock(ticks_per_s=1))
+    assert plain.values.tolist() == values
+
+
 def test_the_latency_of_a_stale_counter_is_that_of_its_latest_update():
     # 190 ms passed between two updates, so that an update may speak of what was used 190 ms before
     made = energy(late_updates(), Clock(ticks_per_s=1000))

@@ -23,6 +23,7 @@ _GUESSED_WIDTHS = (32, 31, 48, 24, 16)  # bits; tried in this order when a count
 _STALE_RATIO = 3  # median spacing of changes over that of readings
 _MAX_WRAP_STEP = 0.9  # of the counter's range: a larger step is a small step backwards, not a wrap
 _MIN_UPDATES = 4  # before the time between two means anything
+_LATENCIES_FOR_POWER = 4  # of time, before the power of a counter read at any moment means anything
 _LEAST_PERIOD = 0.97  # between two updates of a stale counter, of the usual time
 _MAX_TIMES_POWER_LIMIT = 3.0  # times the power limit of a device: short peaks above the limit are real
 _MAX_WINDOWS = 1_000_000  # of an integrated gauge
@@ -204,6 +205,8 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     curve = raw.astype(np.float64) * scale[0] / scale[1]
     curve -= curve[0]
     rises = np.diff(curve)
+    if signal.kind == "counter" and signal.polled and latency and "seen" not in common:
+        curve += _uncounted(times, curve, latency)
     return Energy(
         **common,
         times=times,
@@ -214,6 +217,22 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
         bounded=_counted(signal) and not signal.estimated and bool((rises >= 0).all()),
         problems=tuple(problems),
     )
+
+
+def _uncounted(times: Ints, values: Floats, latency: int) -> Floats:
+    """What a counter had not counted yet when it was read: it is half a latency old on average.
+
+    Power is that of the time before, so that a reading where one region ends and the next begins tells them apart; the
+    first and the last reading stay as they are, and no reading exceeds the next.
+    """
+    before = np.searchsorted(times, times - _LATENCIES_FOR_POWER * latency, side="right") - 1
+    more = np.zeros(len(times))
+    known = np.flatnonzero(before >= 0)
+    known = known[(known > 0) & (known < len(times) - 1)]
+    since = before[known]
+    power = (values[known] - values[since]) / (times[known] - times[since])
+    more[known] = np.minimum(power * latency / 2, values[known + 1] - values[known])
+    return np.maximum(more, 0.0)
 
 
 def _silent(kind: str, text: str) -> None: ...

@@ -33,6 +33,13 @@ def test_tables_join(ask):
     assert found["ns"].to_list() == [rows[name] for name in found["name"]]
 
 
+def test_a_query_may_begin_with_its_own_tables(ask):
+    assert ask("with one as (select 1 as n) select n from one")["n"].to_list() == [1]
+    assert ask("with long as (select * from spans where depth = 0) select count(*) as n from long")["n"].to_list() == [
+        1
+    ]
+
+
 def test_attribution_takes_options(ask):
     assert ask("select process, self_j from attribution", by="process")["process"].to_list() == ["rank 0"]
 

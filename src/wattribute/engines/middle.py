@@ -69,12 +69,12 @@ def ledger(recording: Recording, question: Question | None = None) -> tuple[list
 
 
 def measured_j(recording: Recording) -> float | None:
-    """The joules that the counted devices measured; None where no energy was metered."""
+    """The joules of the counted devices, of a run those in the life of its command; None where none was metered."""
     try:
         counted = [one for one in metered_devices(recording) if one.entry.counted]
     except NoDataError:
         return None
-    return sum(one.energy(recording).measured for one in counted) if counted else None
+    return sum(one.energy(recording).between(*recording.life).measured for one in counted) if counted else None
 
 
 def metered_devices(recording: Recording, question: Question | None = None) -> list[MeteredDevice]:

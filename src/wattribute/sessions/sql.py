@@ -44,7 +44,7 @@ def sql(
         raise OptionError("SQL: recordings are read-only; begin with SELECT or WITH")
     words = {word.lower() for word in re.findall(r"\w+", query)}
     tables = {name: make() for name, make in known.items() if name in words}
-    if not tables and re.search(r"\bfrom\b", query, re.IGNORECASE):
+    if not tables and re.search(r"^(?!\s*with\b).*\bfrom\b", query, re.IGNORECASE | re.DOTALL):
         asked = re.search(r"\bfrom\s+\"?(\w+)", query, re.IGNORECASE)
         raise OptionError.unknown("table", asked[1] if asked else "", known)
     return _duckdb(query, tables) if dialect == "duckdb" else _polars(query, tables)

@@ -127,7 +127,7 @@ def _lead(attribution: Attribution) -> str:
         text += f" {label} used most of it: {energy}, {percent(energies[most], measured)}."
     if attribution.unit == "s":
         return f"{text} {percent(idle, measured)} of their time was outside of any span."
-    return f"{text} {percent(idle, measured)} was measured while nobody used the device."
+    return f"{text} {percent(idle, measured)} fell into time in which nobody used the device."
 
 
 def _numbers(attribution: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:

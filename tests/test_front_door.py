@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,9 @@ def test_large_values_show_themselves_in_a_few_lines():
         "  solve  60\n"
         "  wait   40"
     )
+    (signal,) = two_functions().signals
+    guessed = wattribute.attribute(replace(two_functions(), signals=(replace(signal, estimated=True),)))
+    assert "books: 100 J estimated = 100 J attributed" in repr(guessed)
     ensemble = wattribute.Ensemble.of({"<a>": two_functions()}, {"<a>": {"nodes": 4}})
     assert repr(ensemble) == "Ensemble of 1 runs\n  run  nodes\n  <a>  4"
     assert "&lt;a&gt;" in ensemble._repr_html_()
@@ -82,6 +86,8 @@ def test_large_values_show_themselves_in_a_few_lines():
 def test_the_energy_of_a_recording_is_that_of_its_ledger():
     assert two_functions().energy_j == 100
     assert RecordingBuilder().thread("a 0..1").recording().energy_j is None
+    run = replace(two_functions(), metadata={"run": {"start_ticks": 2, "end_ticks": 7}})  # the command's life
+    assert run.energy_j == wattribute.attribute(run, by="device").devices["measured_j"].sum() == 50
 
 
 def test_paths_are_taken_where_recordings_are(tmp_path):

@@ -197,10 +197,15 @@ def _write_readings(folder: Path, signals: Sequence[Signal]) -> None:
     for kind in _VALUE_TYPES:
         chosen = [(i, s) for i, s in enumerate(signals) if str(s.values.dtype) == kind]
         schema = pa.schema([("signal", pa.uint32()), ("ticks", pa.int64()), ("value", pa.type_for_alias(kind))])
-        with pq.ParquetWriter(folder / f"{kind}.parquet", schema, compression="zstd", compression_level=1) as writer:
+        with pq.ParquetWriter(
+            folder / f"{kind}.parquet", schema, compression="zstd", compression_level=1,
+            use_dictionary=["signal", "value"], column_encoding={"ticks": "DELTA_BINARY_PACKED"},
+        ) as writer:  # fmt: skip
             for i, s in chosen:
-                rows = [np.full(len(s), i, np.uint32), s.times, s.values]
-                writer.write_table(pa.table(rows, schema=schema))
+                for at in range(0, len(s), ROW_GROUP):
+                    part = slice(at, at + ROW_GROUP)
+                    rows = [np.full(len(s.times[part]), i, np.uint32), s.times[part], s.values[part]]
+                    writer.write_table(pa.table(rows, schema=schema))
 
 
 def _write_spans(folder: Path, recording: Recording, threads: int, progress: Any) -> Recording:

@@ -10,6 +10,7 @@ import wattribute
 from tests.comparison.made import IDLE_S, IDLE_W, NAMES, POWER_W, run, runs
 from wattribute import Ensemble, WattributeError
 from wattribute.model import Frames, Problem
+from wattribute.testing.recordings import RecordingBuilder
 
 
 def test_a_known_change_of_one_frame_is_found():
@@ -85,11 +86,11 @@ def test_sides_that_are_not_metered_alike_are_compared_by_what_both_have():
     )
     found = wattribute.compare(Ensemble.of(runs(0, 2)), Ensemble.of({"x": more, "y": run(3)}))
     told = [problem.message for problem in found.problems]
-    assert told == ["not metered alike: compared is package 0, left out is of B dram 0"]
+    assert told == ["not metered alike: compares package 0; leaves out dram 0 of B"]
     alike = wattribute.compare(Ensemble.of(runs(0, 2)), Ensemble.of({"x": other, "y": run(3)}))
     assert found.whole == alike.whole
     only = dataclasses.replace(more, signals=more.signals[1:], devices=more.devices[1:])
-    with pytest.raises(WattributeError, match=r"no metered device in common \(of A package 0 and of B dram 0\)"):
+    with pytest.raises(WattributeError, match=r"no metered device in common \(package 0 of A and dram 0 of B\)"):
         wattribute.compare(Ensemble.of(runs(0, 1)), Ensemble.of({"x": only}))
 
 
@@ -137,3 +138,13 @@ def test_a_recorded_command_is_judged_by_its_life_alone():
     assert found.whole["delta_j"] == pytest.approx(40, rel=1e-3)
     assert (found.whole["time_a_s"], found.whole["time_b_s"]) == pytest.approx((0.36, 0.46))
     assert found.rows["energy_b_j"].sum() == pytest.approx(found.whole["energy_b_j"], rel=1e-9)
+
+
+def test_recordings_are_compared_like_their_files(tmp_path):
+    paths = [tmp_path / f"{name}.watt" for name in "ab"]
+    for path, power_w in zip(paths, (10, 12), strict=True):
+        made = RecordingBuilder(name=path.stem).thread("solve 0..10")
+        wattribute.save(made.counter("package 0", [0, 10 * power_w], every=10).recording(), path)
+    recordings = [wattribute.read(path) for path in paths]
+    assert wattribute.compare(*recordings).rows.equals(wattribute.compare(*paths).rows)
+    assert wattribute.compare(recordings[0], paths[1]).rows.equals(wattribute.compare(*paths).rows)

@@ -105,6 +105,25 @@ def test_a_run_of_a_counter(tmp_path, life_s, period_s, seed):
         assert truth <= device.high_j * (1 + 1e-9) + 1e-6
 
 
+@pytest.mark.parametrize("period_s", [0.001, 0.1])
+@pytest.mark.parametrize("life_s", [0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0])
+def test_a_run_of_a_replay(tmp_path, life_s, period_s):
+    """The same of 300 W in a file, at 100 phases."""
+    table, draw = tmp_path / "300w.csv", np.random.default_rng(int(life_s * 100))
+    rows = (f"{at * period_s},{300 * at * period_s}" for at in range(round(5 / period_s)))
+    table.write_text("time_s,GPU 0:energy_j\n" + "\n".join(rows))
+    for at in range(100):
+        time = Time(1000 * SECOND + int(draw.integers(SECOND)))
+        meter = Replay(str(table), clock=lambda time=time: time.now_ns)
+        time.now_ns += int(draw.integers(SECOND // 10))
+        lateness = Late(at) if at % 2 else float
+        script = Script(time, life_s, start_s=draw.uniform(0.001, 0.1), lateness=lateness)
+        folder = tmp_path / f"{at}"
+        folder.mkdir()
+        (device,) = summarise(sample(folder, [meter], script), carbon=False).devices
+        assert device.low_j * (1 - 1e-9) <= 300 * life_s <= device.high_j * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("life_s", [0.3, 1.0])
 def test_short_runs_are_not_biased(tmp_path, life_s):
     """An update is dated to the middle of the time in which it can have been made, so that errors cancel."""

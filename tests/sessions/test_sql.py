@@ -33,6 +33,12 @@ def test_tables_join(ask):
     assert found["ns"].to_list() == [rows[name] for name in found["name"]]
 
 
+def test_a_query_may_begin_with_its_own_tables(ask):
+    assert ask("with one as (select 1 as n) select n from one")["n"].to_list() == [1]
+    roots = ask("with roots as (select * from spans where depth = 0) select count(*) as n from roots")
+    assert roots["n"].to_list() == [1]
+
+
 def test_attribution_takes_options(ask):
     assert ask("select process, self_j from attribution", by="process")["process"].to_list() == ["rank 0"]
 
@@ -45,6 +51,8 @@ def test_wrong_queries_are_one_line(ask, query):
 
 
 def test_typos_are_suggested():
+    with pytest.raises(WattributeError, match="unknown option 'bye'; did you mean 'by'"):
+        wattribute.sql(run(2), "select * from spans", bye="frame")
     with pytest.raises(WattributeError, match="did you mean 'spans'"):
         wattribute.sql(run(2), "select * from span")
     with pytest.raises(WattributeError, match="did you mean 'polars'"):

@@ -23,7 +23,8 @@ _GUESSED_WIDTHS = (32, 31, 48, 24, 16)  # bits; tried in this order when a count
 _STALE_RATIO = 3  # median spacing of changes over that of readings
 _MAX_WRAP_STEP = 0.9  # of the counter's range: a larger step is a small step backwards, not a wrap
 _MIN_UPDATES = 4  # before the time between two means anything
-_EARLY_UPDATE_RATIO = 0.85  # of the median time between updates
+_LATENCIES_FOR_POWER = 4  # of time, before the power of a counter read at any moment means anything
+_LEAST_PERIOD = 0.97  # between two updates of a stale counter, of the usual time
 _MAX_TIMES_POWER_LIMIT = 3.0  # times the power limit of a device: short peaks above the limit are real
 _MAX_WINDOWS = 1_000_000  # of an integrated gauge
 
@@ -91,19 +92,25 @@ class Energy:
 
     @cached_property
     def drawn(self) -> Energy:
-        """The curve for pictures of power: without late updates, after which the next one comes too soon.
+        """The curve for pictures of power: late updates stand where they were due, no later than they were seen.
 
-        What such a pair of updates counted was used in the time of both; drawn apart, the second is a spike.
+        Drawn where it was seen, an update that follows a late one is a spike: it counts a whole period.
         """
         if not any(problem.kind == "stale" for problem in self.problems) or len(self.times) < _MIN_UPDATES:
             return self
         gaps = np.diff(self.times)
-        soon = gaps < _EARLY_UPDATE_RATIO * np.median(gaps)
-        late = np.concatenate([[False], soon[1:], [False]])
-        late &= ~np.isin(self.times, np.concatenate([self.pieces.start, self.pieces.end]))
-        kept = np.flatnonzero(~late)
+        period = _LEAST_PERIOD * min(float(np.median(gaps)), float(np.mean(gaps)))
+        times, starts, end = self.times.copy(), self.pieces.start.copy(), min(0, int(self.times[0]))
+        for i, (first, last) in enumerate(zip(self.pieces.start, self.pieces.end, strict=True)):
+            piece = slice(*np.searchsorted(self.times, [first, last + 1]))
+            steps = period * np.arange(piece.stop - piece.start)
+            due = np.minimum.accumulate((self.times[piece] - steps)[::-1])[::-1] + steps
+            times[piece] = np.maximum(np.ceil(due), np.maximum(self.times[piece] - self.latency_ticks, end))
+            starts[i], end = times[piece.start], int(last)
+        kept = np.flatnonzero(np.diff(times, prepend=times[0] - 1) > 0)  # not all have room after a gap
         least, most = (np.add.reduceat(column, kept[:-1]) for column in (self.least, self.most))
-        return replace(self, times=self.times[kept], values=self.values[kept], least=least, most=most)
+        pieces = Intervals(starts, self.pieces.end)
+        return replace(self, times=times[kept], values=self.values[kept], least=least, most=most, pieces=pieces)
 
     def between(self, begin: int | None, end: int | None) -> Energy:
         """The part of the curve inside [begin, end]; what an interval cut in two truly used there is not known."""
@@ -198,6 +205,8 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     curve = raw.astype(np.float64) * scale[0] / scale[1]
     curve -= curve[0]
     rises = np.diff(curve)
+    if signal.kind == "counter" and signal.polled and latency and "seen" not in common:
+        curve += _uncounted(times, curve, latency)
     return Energy(
         **common,
         times=times,
@@ -208,6 +217,22 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
         bounded=_counted(signal) and not signal.estimated and bool((rises >= 0).all()),
         problems=tuple(problems),
     )
+
+
+def _uncounted(times: Ints, values: Floats, latency: int) -> Floats:
+    """What a counter had not counted yet when it was read: it is half a latency old on average.
+
+    Power is that of the time before, so that a reading where one region ends and the next begins tells them apart; the
+    first and the last reading stay as they are, and no reading exceeds the next.
+    """
+    before = np.searchsorted(times, times - _LATENCIES_FOR_POWER * latency, side="right") - 1
+    more = np.zeros(len(times))
+    known = np.flatnonzero(before >= 0)
+    known = known[(known > 0) & (known < len(times) - 1)]
+    since = before[known]
+    power = (values[known] - values[since]) / (times[known] - times[since])
+    more[known] = np.minimum(power * latency / 2, values[known + 1] - values[known])
+    return np.maximum(more, 0.0)
 
 
 def _silent(kind: str, text: str) -> None: ...

@@ -5,8 +5,6 @@ Codes follow ids, so that two processes of one name stay two; values are names, 
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -106,13 +104,13 @@ class _Makers:
 
     def process(self) -> KeyColumn:
         owner = np.array([self.recording.owner(row) for row in range(len(self.recording.locations))], np.int64)
-        names = process_labels(self.recording)
+        names = self.recording.process_labels
         location = self.long["location"]
         code = owner[location] if len(owner) else location
         return KeyColumn("process", code, lambda line: names[code[line]] if code[line] >= 0 else "")
 
     def location(self) -> KeyColumn:
-        names = location_labels(self.recording)
+        names = self.recording.location_labels
         location = self.long["location"]
         return KeyColumn("location", location, lambda line: names[location[line]])
 
@@ -173,36 +171,6 @@ class _Makers:
         ticks, ns = self.long[name], self.recording.clock.ns
         none = np.abs(ticks) >= np.iinfo(np.int64).max // 4
         return KeyColumn(f"{name}_ns", ticks, lambda line: None if none[line] else ns(int(ticks[line])))
-
-
-def process_labels(recording: Recording) -> list[str]:
-    """Names of processes, with the host or the id where a name repeats."""
-    names = recording.processes.name
-    hosts = [recording.host(row) for row in range(len(names))]
-    return _distinct(names, hosts, recording.processes.id.tolist())
-
-
-_ONLY_A_NUMBER = re.compile(r"(?:samples for )?(?:thread |process |pid |tid )?\d+", re.IGNORECASE)
-
-
-def location_labels(recording: Recording) -> list[str]:
-    """Names of locations, with the process or the id where a name repeats or is no more than a thread's number."""
-    owners = process_labels(recording)
-    rows = range(len(recording.locations))
-    above = [owners[recording.owner(row)] if recording.owner(row) >= 0 else "" for row in rows]
-    return _distinct(recording.locations.name, above, recording.locations.id.tolist(), _ONLY_A_NUMBER.fullmatch)
-
-
-def _distinct(
-    names: Sequence[str], above: Sequence[str], ids: Sequence[int], too_short: Callable[[str], Any] = lambda name: False
-) -> list[str]:
-    repeats = Counter(names)
-    longer = [
-        f"{owner}/{name}" if owner and (repeats[name] > 1 or too_short(name)) else name
-        for name, owner in zip(names, above, strict=True)
-    ]
-    still = Counter(longer)
-    return [f"{name} #{id_}" if still[name] > 1 else name for name, id_ in zip(longer, ids, strict=True)]
 
 
 def units(books: Sequence[Book], long: dict[str, Any], first: Ints) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model import Keys, Recording, SpanRows
-from . import key_columns, ranges, statistics
+from . import ranges, statistics
 from .join import DeviceCurves, Map, Plan, curves, folded_users, masks
 from .shares import alone
 from .stream import parquet
@@ -43,7 +43,7 @@ Take = Callable[["pl.DataFrame"], None]
 
 def each_row(recording: Recording, plan: Plan, groups: Sequence[Sequence[int]], take: Take) -> None:
     """All span rows, a piece of a location after the other; ordered by group, device and location."""
-    names = (key_columns.location_labels(recording), key_columns.process_labels(recording))
+    names = (recording.location_labels, recording.process_labels)
     for group in groups:
         by_row = curves(recording, plan, group)
         for row in group:

@@ -23,7 +23,7 @@ from .bill import Division
 from .ledger import DID_NOT_MOVE, MeteredDevice, account, fault_of
 
 _MAX_LISTED_FAMILIES = 12  # families of metric names in an error message
-IDLE_THREAD = "<idle>"  # what lo2s calls the kernel's thread 0 of each cpu
+_IDLE_THREAD = re.compile(r"<idle>(?: \(\d+\))?")  # what lo2s calls the kernel's thread 0 of each cpu
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _order(device: Device) -> tuple[str, str, int, str]:
 
 def sources(recording: Recording, question: Question, topology: Topology) -> tuple[list[DeviceView], list[Problem]]:
     """Every (device, of) with its users; an error only when no location uses any of them."""
-    there = sorted(recording.spans.locations())
+    there = [row for row in sorted(recording.spans.locations()) if not _is_idle_thread(recording, row)]
     if in_seconds(recording, question):
         notes = [] if question.quantity == "time" else [time_sources.not_metered(recording)]
         clocks = time_sources.clocks(recording, question, there)
@@ -254,6 +254,12 @@ def sources(recording: Recording, question: Question, topology: Topology) -> tup
     return views, notes
 
 
+def _is_idle_thread(recording: Recording, location: int) -> bool:
+    process = recording.owner(location)
+    names = (recording.locations.name[location], recording.processes.name[process] if process >= 0 else "")
+    return any(map(_IDLE_THREAD.fullmatch, names))
+
+
 def _has_rows(one: MeteredDevice, metered: Sequence[MeteredDevice], question: Question) -> bool:
     """Whether a device gets rows: it counts, rows are by signal, or there is nothing but counters that did not move."""
     if one.entry.counted or "signal" in question.keys:
@@ -271,6 +277,7 @@ def keep(recording: Recording, of: str, kind: str) -> npt.NDArray[np.bool_]:
     """Which frames count on a location of this kind; a cpu in the idle thread does nothing."""
     words = set(of.split(","))
     if kind != "gpu":
-        return np.array([name != IDLE_THREAD and "host" in words for name in recording.frames.name], bool)
+        names = recording.frames.name
+        return np.array(["host" in words and not _IDLE_THREAD.fullmatch(name) for name in names], bool)
     copies = np.array([role == "copy" for role in recording.frames.role], bool)
     return (copies & ("copies" in words)) | (~copies & ("kernels" in words))

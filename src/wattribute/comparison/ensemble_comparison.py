@@ -39,8 +39,8 @@ _DEVICE_KEYS = ("device", "signal", "of", "host")
 
 
 def compare(
-    a: Ensemble | PathLike | Iterable[PathLike],
-    b: Ensemble | PathLike | Iterable[PathLike],
+    a: Ensemble | Recording | PathLike | Iterable[PathLike],
+    b: Ensemble | Recording | PathLike | Iterable[PathLike],
     by: str | Sequence[str] = ("frame",),
     confidence: float = 0.95,
     **options: Any,
@@ -94,8 +94,13 @@ def _read(a: Any, b: Any, options: Mapping[str, Any]) -> tuple[tuple[Ensemble, E
     if isinstance(a, Ensemble) and isinstance(b, Ensemble):
         return (a, b), dict(options)
     reading, rest = split(options)
-    first, second = (side if isinstance(side, Ensemble) else Ensemble.read(side, **reading) for side in (a, b))
-    return (first, second), rest
+
+    def ensemble(side: Any) -> Ensemble:
+        if isinstance(side, Recording):
+            return Ensemble.of({str(side.metadata.get("name", "")): side})
+        return side if isinstance(side, Ensemble) else Ensemble.read(side, **reading)
+
+    return (ensemble(a), ensemble(b)), rest
 
 
 def _metered_alike(a: Ensemble, b: Ensemble) -> tuple[tuple[Ensemble, Ensemble], list[Problem]]:
@@ -106,12 +111,12 @@ def _metered_alike(a: Ensemble, b: Ensemble) -> tuple[tuple[Ensemble, Ensemble],
     if all(names == common for names in known):
         return (a, b), []
     extra = [sorted(set().union(*side) - common) for side in metered]
-    left_out = [f"of {name} {', '.join(names)}" for name, names in zip("AB", extra, strict=True) if names]
+    left_out = [f"{', '.join(names)} of {name}" for name, names in zip("AB", extra, strict=True) if names]
     if not common:
         raise NoDataError(
             f"the runs have no metered device in common ({' and '.join(left_out)}): nothing can be compared"
         )
-    text = f"not metered alike: compared is {', '.join(sorted(common))}, left out is {' and '.join(left_out)}"
+    text = f"not metered alike: compares {', '.join(sorted(common))}; leaves out {' and '.join(left_out)}"
     return (_only(a, common), _only(b, common)), [Problem("metrics", text)]
 
 

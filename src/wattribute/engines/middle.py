@@ -19,7 +19,6 @@ from ..attribution.floors import REST, utilisation_of
 from ..attribution.frame_keys import frame_mask
 from ..attribution.join import DeviceCurves
 from ..attribution.join import masks as location_masks
-from ..attribution.key_columns import location_labels, process_labels
 from ..attribution.ledger import MeteredDevice, account
 from ..attribution.measured import curve_bounds, span_bounds, window_range
 from ..attribution.row_selection import location_mask
@@ -46,14 +45,12 @@ __all__ = [
     "examine",
     "frame_mask",
     "ledger",
-    "location_labels",
     "location_mask",
     "location_masks",
     "measured_j",
     "merge",
     "metered_devices",
     "own_curve",
-    "process_labels",
     "scope_of",
     "sensor_lines",
     "span_bounds",
@@ -75,12 +72,12 @@ def ledger(recording: Recording, question: Question | None = None) -> tuple[list
 
 
 def measured_j(recording: Recording) -> float | None:
-    """The joules that the counted devices measured; None where no energy was metered."""
+    """The joules of the counted devices, of a run those in the life of its command; None where none was metered."""
     try:
         counted = [one for one in metered_devices(recording) if one.entry.counted]
     except NoDataError:
         return None
-    return sum(one.energy(recording).measured for one in counted) if counted else None
+    return sum(one.energy(recording).between(*recording.life).measured for one in counted) if counted else None
 
 
 def metered_devices(recording: Recording, question: Question | None = None) -> list[MeteredDevice]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..attribution import key_columns
 from ..attribution.join import Plan
 from ..attribution.rows import SpanFolder, each_row
 from ..attribution.stream import parquet
@@ -60,7 +59,7 @@ def destination(
     if path is not None and path.suffix != ".parquet":
         parts = sum(len(source.users) for source in plan.sources)
         _make(path, parts)
-        names = (key_columns.location_labels(recording), key_columns.process_labels(recording))
+        names = (recording.location_labels, recording.process_labels)
         yield Destination(SpanFolder(str(path.absolute()), *names), parts=parts)
         return
     if engine != "local":

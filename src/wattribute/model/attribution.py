@@ -48,8 +48,9 @@ class Answer:
         counted = self.devices.filter("counted") if self.devices["counted"].any() else self.devices
         sums = {name: float(counted[f"{name}_{suffix}"].sum()) for name in ("measured", "attributed", "idle")}
         measured, attributed, idle = (f"{display.number(amount)} {unit}".strip() for amount in sums.values())
+        how = "estimated" if counted["estimated"].all() and len(counted) else "measured"
         facts = {
-            "books": f"{measured} measured = {attributed} attributed + {idle} idle",
+            "books": f"{measured} {how} = {attributed} attributed + {idle} idle",
             "devices": display.listed(counted["device"]),
             "rows": f"{len(self.rows):,} by {', '.join(self.by)}",
         }

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import OptionError, printable
-from . import display
+from . import display, labels
 from .devices import Device
 from .spans import SpanSource, SpanTable
 from .tables import Frames, Locations, Nodes, Processes
@@ -261,6 +261,18 @@ class Recording:
         process = int(self.locations.process[location])
         creator = int(self.processes.creator[process]) if process >= 0 else -1
         return creator if creator >= 0 else process
+
+    @cached_property
+    def process_labels(self) -> list[str]:
+        return labels.process_labels(self)
+
+    @cached_property
+    def location_labels(self) -> list[str]:
+        return labels.location_labels(self)
+
+    @cached_property
+    def node_labels(self) -> list[str]:
+        return labels.node_labels(self)
 
     def hosts(self) -> Sequence[str]:
         return list(dict.fromkeys(self.host(p) for p in range(len(self.processes))))

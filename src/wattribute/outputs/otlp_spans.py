@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..carbon import emissions
 from ..engines import attribute
-from ..engines.middle import location_labels, location_masks
+from ..engines.middle import location_masks
 from ..errors import OptionError
 from ..files import replacing
 from ..model import Attribution, Recording
@@ -99,7 +99,7 @@ def span_energies(attribution: Attribution) -> dict[int, SpanEnergy]:
     question = question.but(by=("device", "frame"), per=None, statistics=False)
     per_span = attribute(recording, question, spans=True, engine="local")
     counted = {row[:4] for row in per_span.devices.select("device", "signal", "host", "of", "counted").rows() if row[4]}
-    numbers = {name: at for at, name in enumerate(location_labels(recording))}
+    numbers = {name: at for at, name in enumerate(recording.location_labels)}
     energies: dict[int, SpanEnergy] = {}
     rows = per_span.rows.sort("start_ns", "end_ns", "depth", descending=[False, True, False], maintain_order=True)
     for key, some in rows.group_by("device", "signal", "host", "of", "location", maintain_order=True):

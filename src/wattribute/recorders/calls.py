@@ -1,7 +1,8 @@
 """Every call and return of a process, as the interpreter tells of them: the mode ``trace`` of :mod:`.stacks`.
 
 From Python 3.12 on by ``sys.monitoring``, before by ``sys.setprofile`` in each thread. Events go to mapped memory, a
-store each, so that what was stored outlives ``os._exit`` and a kill. :class:`CallStatistics` is the mode ``cprofile``.
+store each, so that what was stored outlives ``os._exit`` and a kill; quick energy counters are read along, as at the
+edges of regions. :class:`CallStatistics` is the mode ``cprofile``.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class Calls:
         self._file, self.names, self._pieces = os.open(stem + ".calls", flags, 0o644), names, 0
         self._lock = _thread.RLock()
         self.closed = False
+        from .regions import Sink
+
+        self._edges = Sink(os.path.dirname(stem)).watch_edges()
 
     def piece(self) -> mmap.mmap:
         """The next part of the file; on a full disk, memory that is thrown away."""
@@ -59,6 +63,7 @@ class Calls:
         number, pack_into = self.names.frame, CALL.pack_into
         known: dict[int, int] = {}
         kept: list[CodeType] = []  # so that no two have the same id
+        edges = self._edges
 
         def write(code: CodeType, flags: int) -> None:
             nonlocal memory, offset
@@ -68,7 +73,11 @@ class Calls:
                 frame = known[id(code)] = -1 if code.co_filename.startswith(_OURS) else number(code)
             if frame < 0:
                 return
-            pack_into(memory, offset, monotonic_ns(), frame | flags, lane)
+            now = monotonic_ns()
+            if now >= edges.due_ns:
+                edges.read_counters(now)
+                now = monotonic_ns()
+            pack_into(memory, offset, now, frame | flags, lane)
             offset += 16
             if offset == _PIECE:
                 memory, offset = self.piece(), 0
@@ -86,6 +95,7 @@ class Calls:
 
     def close(self) -> None:
         self.closed = True
+        self._edges.close()
         os.close(self._file)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engines import attribute
 from ..errors import MissingExtraError, NoDataError, OptionError
-from ..model import Attribution, ReadOptions, Recording
+from ..model import Attribution, Question, ReadOptions, Recording
 from ..model.question import make, split
 from ..outputs.recording_tables import by_name
 from ..reading import as_recording
@@ -31,6 +31,7 @@ def sql(
     if dialect not in ENGINES:
         raise OptionError.unknown("SQL dialect", dialect, ENGINES)
     reading, rest = split(options)
+    make(Question, {name: value for name, value in rest.items() if name not in ("spans", "engine", "threads")})
     recording = as_recording(source, make(ReadOptions, reading))
 
     @cache
@@ -44,7 +45,7 @@ def sql(
         raise OptionError("SQL: recordings are read-only; begin with SELECT or WITH")
     words = {word.lower() for word in re.findall(r"\w+", query)}
     tables = {name: make() for name, make in known.items() if name in words}
-    if not tables and re.search(r"\bfrom\b", query, re.IGNORECASE):
+    if not tables and re.search(r"^(?!\s*with\b).*\bfrom\b", query, re.IGNORECASE | re.DOTALL):
         asked = re.search(r"\bfrom\s+\"?(\w+)", query, re.IGNORECASE)
         raise OptionError.unknown("table", asked[1] if asked else "", known)
     return _duckdb(query, tables) if dialect == "duckdb" else _polars(query, tables)

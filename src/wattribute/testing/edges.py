@@ -83,10 +83,10 @@ class Alternation:
 
 
 def alternating(
-    folder: Path, length_s: float, edges: bool = True, base_uj: int = 0, life_s: float = 2.0
+    folder: Path, length_s: float, edges: bool = True, base_uj: int = 0, life_s: float = 2.0, strong_w: float = 78.0
 ) -> Alternation:
-    """Record ``strong`` (78 W) and ``weak`` (30 W) in turn; without ``edges`` only the sampler reads the counter."""
-    clock = PowercapClock(folder / "sys", Wave(78.0, 30.0, 2 * length_s, 0.5), base_uj)
+    """Record ``strong`` and ``weak`` (30 W) in turn; without ``edges`` only the sampler reads the counter."""
+    clock = PowercapClock(folder / "sys", Wave(strong_w, 30.0, 2 * length_s, 0.5), base_uj)
     parts = folder / "regions"
     parts.mkdir()
     if edges:

@@ -18,8 +18,8 @@ def readings(location, metric, *values, every=10):
         location.metric(at * every, metric, value)
 
 
-@pytest.fixture
-def lo2s(tmp_path):
+@pytest.fixture(params=["<idle>", "<idle> (0)"])
+def lo2s(request, tmp_path):
     """Two packages with two cpus each: cpu k works from 0 to 10 s and idles until 20 s, except cpu 3, which idles."""
     with Writer(tmp_path / "lo2s", ticks_per_s=1, creator="lo2s") as trace:
         machine = trace.node("n01", "machine", domain="shared_memory")
@@ -28,7 +28,7 @@ def lo2s(tmp_path):
         pus = [trace.node(str(k), "cpu", cores[k], "pu") for k in range(4)]
         groups = [trace.process(f"cpu {k}", pus[k]) for k in range(4)]
         metrics = trace.process("Metric Location Group", machine)
-        work, idle = trace.region("python (4711)"), trace.region("<idle>")
+        work, idle = trace.region("python (4711)"), trace.region(request.param)
         cpus = [trace.location(f"samples for cpu {k}", groups[k]) for k in range(4)]
         for k, cpu in enumerate(cpus):
             first = idle if k == 3 else work
@@ -83,6 +83,19 @@ def test_the_idle_thread_is_no_row(lo2s):
     assert wattribute.attribute(lo2s, by="frame").rows["frame"].to_list() == ["python (4711)"]
 
 
+def test_a_location_of_the_idle_thread_is_no_user(tmp_path):
+    with Writer(tmp_path / "idle", ticks_per_s=1, creator="lo2s") as trace:
+        machine, work = trace.node("n01", "machine"), trace.region("work")
+        for process, thread in (("<idle>", "thread 0"), ("python", "thread 4711"), ("shell", "<idle> (0)")):
+            location = trace.location(thread, trace.process(process, machine))
+            location.enter(0, work)
+            location.leave(10, work)
+        recorder = trace.location("metrics", trace.process("Metric Location Group", machine), "metric")
+        readings(recorder, trace.metric_class([trace.member("Intel RAPL Package 0", "J", type="double")]), 0, 90)
+    found = wattribute.attribute(tmp_path / "idle", by="location")
+    assert dict(zip(found.rows["location"], found.rows["self_j"], strict=True)) == {"python/thread 4711": 90}
+
+
 def test_metrics_of_a_location_are_of_that_location(lo2s):
     found = wattribute.attribute(lo2s, metric="cpu-cycles", by="location")
     got = dict(zip(found.rows["location"], found.rows["self_value"], strict=True))
@@ -100,6 +113,89 @@ def test_a_wall_meter_is_the_node(lo2s):
     assert books["rest of n01 wall"]["measured_j"] == pytest.approx(20 * 50 - 200 - 150)
     counted = sum(row["measured_j"] for row in books.values() if row["counted"])
     assert counted == pytest.approx(1000)
+
+
+def ranks(folder, metric, scope, processes=("MPI Rank 0", "MPI Rank 1"), own=False):
+    """Two processes with two equally named threads; thread k has 10^k watts of a metric of its own, or its process."""
+    with Writer(folder, ticks_per_s=1) as trace:
+        host, main = trace.node("n01", domain="shared_memory"), trace.region("main")
+        power = trace.metric_class([trace.member(metric, "W", "absolute_point", "double")])
+        watts = 1.0
+        for process in processes:
+            rank = trace.process(process, host)
+            for thread in ("Master thread", "OMP thread 1"):
+                location = trace.location(thread, rank)
+                location.enter(0, main)
+                if scope == "location" or thread == "Master thread":
+                    recorder = location if own else trace.location("", rank, "metric")
+                    place = location.number if scope == "location" else rank
+                    readings(recorder, trace.metric_instance(power, recorder.number, scope, place), watts, watts)
+                location.leave(10, main)
+                watts *= 10
+    return folder
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("metric", ["probe", "probe 12"])
+def test_equally_named_threads_have_their_own_metrics(tmp_path, metric, own):
+    found = wattribute.attribute(ranks(tmp_path / "x", metric, "location", own=own), by="location")
+    got = dict(zip(found.rows["location"], found.rows["self_j"], strict=True))
+    assert got == {
+        "MPI Rank 0/Master thread": 10, "MPI Rank 0/OMP thread 1": 100,
+        "MPI Rank 1/Master thread": 1000, "MPI Rank 1/OMP thread 1": 10_000,
+    }  # fmt: skip
+    assert f"{metric} (MPI Rank 1/Master thread)" in devices(found)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_equally_named_processes_have_their_own_metrics(tmp_path, own):
+    found = wattribute.attribute(ranks(tmp_path / "x", "probe", "process", ("py", "py"), own), by="device,process")
+    assert {name: row["users"] for name, row in devices(found).items()} == {
+        "probe (n01/py #0)": 2, "probe (n01/py #1)": 2,
+    }  # fmt: skip
+    assert found.rows["self_j"].to_list() == [1000, 10]
+
+
+@pytest.mark.parametrize("metric", ["A2craypm:::PM_POWER:NODE", "n01 wall"])
+def test_a_rank_that_reads_its_nodes_meter_is_not_its_only_user(tmp_path, metric):
+    found = devices(wattribute.attribute(ranks(tmp_path / "x", metric, "process"), by="device"))
+    assert [row["users"] for row in found.values()] == [4]
+
+
+def test_cores_of_two_packages_with_equal_numbers_are_told_apart(tmp_path):
+    with Writer(tmp_path / "x", ticks_per_s=1) as trace:
+        host, main = trace.node("n01", domain="shared_memory"), trace.region("main")
+        core = trace.metric_class([trace.member("Intel RAPL Core", "J", type="double")])
+        for p in range(2):
+            package = trace.node(str(p), "package", host, "socket")
+            for k in range(2):
+                node = trace.node(str(k), "core", package, "core")
+                location = trace.location(f"cpu {2 * p + k}", trace.process("", node))
+                location.enter(0, main)
+                location.leave(10, main)
+                recorder = trace.location("", trace.process("metrics", host), "metric")
+                readings(recorder, trace.metric_instance(core, recorder.number, "node", node), 0, 2 * p + k + 1)
+    found = wattribute.attribute(tmp_path / "x", by="device,location")
+    got = {(row["device"], row["location"]): row["self_j"] for row in found.rows.to_dicts()}
+    assert got == {(f"core (package {n // 2}/core {n % 2})", f"cpu {n}"): n + 1 for n in range(4)}
+
+
+def test_a_group_of_locations_uses_what_is_declared_for_it(tmp_path):
+    with Writer(tmp_path / "x", ticks_per_s=1) as trace:
+        main, rank = trace.region("main"), trace.process("MPI Rank 0", trace.node("n01"))
+        threads = [trace.location(f"thread of {name}", rank) for name in "abc"]
+        for thread in threads:
+            thread.enter(0, main)
+            thread.leave(10, main)
+        trace.window("", [thread.number for thread in threads[:2]])  # defines group 0 of these locations
+        recorder = trace.location("", rank, "metric")
+        power = trace.metric_class([trace.member("probe", "W", "absolute_point", "double")])
+        readings(recorder, trace.metric_instance(power, recorder.number, "group", 0), 5.0, 5.0)
+    found = wattribute.attribute(tmp_path / "x", by="location")
+    assert dict(zip(found.rows["location"], found.rows["self_j"], strict=True)) == {
+        "thread of a": 25, "thread of b": 25,
+    }  # fmt: skip
+    assert [row["reason"] for row in found.devices.to_dicts()] == ["declared for group 0"]
 
 
 def streams(tmp_path, names, gpus=2):

@@ -11,6 +11,7 @@ from tests.views.stories import HOSTILE, ranks, streams
 from wattribute.errors import NoDataError, OptionError
 from wattribute.testing.recordings import RecordingBuilder
 from wattribute.views import charts, plot, save
+from wattribute.views.charts import curves, tracks
 from wattribute.views.charts.canvas import pixels
 from wattribute.views.numbers import si
 
@@ -266,6 +267,18 @@ def tops(chart):
     """The tops of the axes of the tracks."""
     encodings = [layer["encoding"] for part in chart.to_dict()["vconcat"] if "layer" in part for layer in part["layer"]]
     return [e["y"]["scale"]["domain"][1] for e in encodings if e.get("y", {}).get("field") == "power"][::2]
+
+
+def test_a_late_update_of_a_stale_counter_is_no_spike():
+    """100 W counted every 100 ms, read every ms; one update is seen 90 ms late, 10 ms before the next."""
+    updates = [0, 100, 200, 300, 490, 500, 600, 700, 800]
+    times = np.arange(0, 801)
+    values = 10 * (np.searchsorted(updates, times, side="right") - 1)
+    made = RecordingBuilder(1000).process("A").thread("main 0..800")
+    recording = made.counter("node", values, times, stale=True, latency_s=0.104).recording()
+    drawn = tracks.device_track(view := wattribute.attribute(recording), curves.device_curves(view)[0])
+    assert drawn.high_w.max() < 110
+    assert drawn.energy_j.sum() == pytest.approx(70)  # from the first change on
 
 
 def test_tracks_share_a_scale_that_a_spike_does_not_stretch():

@@ -32,7 +32,8 @@ _TYPES = dict(
 )
 _VIEWS = {kind: np.dtype(np.uint64 if kind <= 4 else np.int64) for kind in range(1, 9)} | {10: np.dtype(np.float64)}
 _SCOPES = ("location", "location group", "system tree node", "group")
-_LOCATION, _GROUP, _NODE = 0, 1, 2
+_LOCATION, _PROCESS, _NODE, _GROUP = range(4)
+_GROUPS_OF_LOCATIONS = (1, 4)
 _SYNCHRONOUS = (0, 1)
 _LARGEST_ID = 1 << 24
 _LARGEST_EXPONENT = 64
@@ -56,6 +57,7 @@ class Otf2Metric:
     scope_type: int = -1  # −1: a class, it applies to the location that records it
     scope: int = -1
     recorder: int = -1  # the id of the location that records it
+    group: tuple[int, ...] = ()  # ids of locations, where the scope is a group of them
 
 
 _UNDEFINED = Otf2Metric(())
@@ -79,8 +81,10 @@ def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence
     classes = {i: tuple(members[m] for m in own if m in members) for i, own, _, _ in definitions.of(Kind.METRIC_CLASS)}
     by_id = {i: Otf2Metric(own) for i, own in classes.items()}
     by_recorder: dict[int, list[Otf2Metric]] = {}
+    groups = {one[0]: tuple(one[3]) for one in definitions.of(Kind.GROUP) if one[4] in _GROUPS_OF_LOCATIONS}
     for i, of, recorder, scope_type, scope in definitions.of(Kind.METRIC_INSTANCE):
-        by_id[i] = Otf2Metric(classes.get(of, ()), scope_type, scope, recorder)
+        group = groups.get(scope, ()) if scope_type == _GROUP else ()
+        by_id[i] = Otf2Metric(classes.get(of, ()), scope_type, scope, recorder, group)
         by_recorder.setdefault(recorder, []).append(by_id[i])
     wanted = None
     chosen = set(by_id)
@@ -245,41 +249,47 @@ class Scope:
     """Where a metric applies: a host or, where ``name`` is given, some of its locations only."""
 
     host: str
-    name: str = ""  # of what it applies to: "cpu 5", "package 1", "rank 3"
+    name: str = ""  # of what it applies to, unique on its host: "cpu 5", "package 1", "MPI Rank 3/Master thread"
     number: str = ""  # what tells a package or core apart from the others of its host
     locations: tuple[int, ...] = ()
+    own: bool = False  # it is the recording location, or the process of that
+
+    def narrows(self, member: Member) -> bool:
+        """Whether the scope says more than the name of a metric does.
+
+        A scope that is the recording location itself or its process only says who read a sensor whose name tells the
+        device: a rank that reads the counters of its node declares them so.
+        """
+        return bool(self.name) and not (self.own and member.sensor.device_kind not in ("", "other"))
 
     def device(self, member: Member) -> str:
         """The device of a member: its sensor's, with what tells several scopes apart."""
-        device = member.sensor.device
-        if not self.name or re.search(r"\d$", device):  # a number in the metric's name already does
+        device, known = member.sensor.device, member.sensor.known
+        if not self.narrows(member) or (known and re.search(r"\d$", device)):  # the metric's name has a number
             return device
-        if member.sensor.known and device and self.number:
+        if known and device and self.number:
             return f"{device} {self.number}"
         return f"{device or member.name} ({self.name})"
 
 
 def scope_of(metric: Otf2Metric, recording: Recording, model: DefinitionTables, location: int) -> Scope:
-    """Where a metric applies; one that does not say, or says it wrongly, applies where it was recorded.
-
-    A scope that is the recording location itself or its process says no more than who recorded it: a rank that reads
-    the counters of its node declares them so.
-    """
-    i, recorder = metric.scope, int(recording.locations.process[location])
+    """Where a metric applies; one that does not say, or says it wrongly, applies where it was recorded."""
+    i, locations = metric.scope, recording.locations
     if metric.scope_type == _LOCATION and i in model.location_row:
         row = model.location_row[i]
-        host = recording.location_host(row)
-        if row == location or recording.locations.kind[row] == "metric":
-            return Scope(host)
-        return Scope(host, recording.locations.name[row], "", (row,))
-    if metric.scope_type == _GROUP and i in model.process_row:
+        host, own = recording.location_host(row), row == location
+        if locations.kind[row] == "metric" or (own and not any(member.sensor.device for member in metric.members)):
+            return Scope(host)  # the recorder, or counts of the location's own
+        return Scope(host, recording.location_labels[row], "", (row,), own)
+    if metric.scope_type == _PROCESS and i in model.process_row:
         process = model.process_row[i]
-        host = recording.host(process)
-        if process == recorder:
-            return Scope(host)
-        return Scope(host, recording.processes.name[process], "", recording.locations_of({process}))
+        own, rows = process == int(locations.process[location]), recording.locations_of({process})
+        return Scope(recording.host(process), recording.process_labels[process], "", rows, own)
     if metric.scope_type == _NODE and i in model.node_row:
         return _node_scope(recording, model.node_row[i])
+    rows = tuple(sorted(model.location_row[one] for one in metric.group if one in model.location_row))
+    if rows:
+        return Scope(recording.location_host(rows[0]), f"group {metric.scope}", "", rows)
     return Scope(recording.location_host(location))
 
 
@@ -289,9 +299,9 @@ def _node_scope(recording: Recording, node: int) -> Scope:
     if recording.is_host(node) or recording.hosts() == [name]:
         return Scope(host)
     rows = recording.locations_of(recording.processes_below(node))
-    inside = host != name
-    number = re.sub(rf"^{re.escape(kind)}\W*", "", name, flags=re.IGNORECASE) if inside else ""
-    return Scope(host, f"{kind} {number or name}".strip(), number, rows)
+    label = recording.node_labels[node]
+    number = label.removeprefix(kind).strip() if host != name and "/" not in label else ""
+    return Scope(host, label, number, rows)
 
 
 def links(signals: Sequence[Signal], metrics: Otf2Metrics, recording: Recording, model: DefinitionTables) -> list[Link]:
@@ -302,7 +312,7 @@ def links(signals: Sequence[Signal], metrics: Otf2Metrics, recording: Recording,
         if metric.recorder not in model.location_row:
             continue
         scope = scope_of(metric, recording, model, model.location_row[metric.recorder])
-        for device in {scope.device(member) for member in metric.members} if scope.locations else ():
+        for device in {scope.device(member) for member in metric.members if scope.narrows(member) and scope.locations}:
             if (scope.host, device) in devices:
                 reason = f"declared for {scope.name}"
                 links.setdefault((scope.host, device), Link(scope.host, device, scope.locations, reason))

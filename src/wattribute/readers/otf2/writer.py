@@ -37,7 +37,7 @@ from .encoding import (
 from .tables import DOMAINS, PARADIGMS, ROLES
 
 _LOCATION_KINDS = {"cpu": 1, "gpu": 2, "metric": 3}
-_SCOPES = {"location": 0, "process": 1, "node": 2}
+_SCOPES = {"location": 0, "process": 1, "node": 2, "group": 3}
 _VALUES = {"accumulated": 0, "absolute": 1, "relative": 2}
 _TIMINGS = {"start": 0, "point": 1, "last": 2, "next": 3}
 _OCCURRENCES = {"strict": 0, "synchronous": 1, "asynchronous": 2}
@@ -231,7 +231,7 @@ class Writer:
         return number
 
     def metric_instance(self, of: int, recorder: int, scope: str, scope_number: int) -> int:
-        """A metric class at one place: a "location", "process" or "node" of that number."""
+        """A metric class at one place: a "location", "process", "node" or "group" (of locations) of that number."""
         number = self._next("metric")
         self._define(Kind.METRIC_INSTANCE, number, of, recorder, bytes([_SCOPES[scope]]), scope_number)
         self._metric_types[number] = self._metric_types[of]

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...engines.middle import process_labels
 from ...model import Attribution
 from ...plugins import chart
 from .. import names
@@ -94,7 +93,7 @@ def heat_table(attribution: Attribution) -> HeatTable:
     ]
     frames = list(dict.fromkeys(row[1] for row in rows))
     met = {row[0] for row in rows}
-    processes = [name for name in process_labels(attribution.recording) if name in met]
+    processes = [name for name in attribution.recording.process_labels if name in met]
     processes += [name for name in dict.fromkeys(row[0] for row in rows) if name not in set(processes)]
     energy, covered, low, high = (np.zeros((len(frames), len(processes))) for _ in range(4))
     at_frame, at_process = ({name: i for i, name in enumerate(axis)} for axis in (frames, processes))

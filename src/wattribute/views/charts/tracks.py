@@ -181,7 +181,7 @@ def carpet(
 
 
 def device_track(attribution: Attribution, device: Any) -> Track:
-    source, energy = device.source, device.energy
+    source, energy = device.source, device.energy.drawn
     label = device_label(attribution, source.device.host, source.device.name)
     return track(label, energy.times, energy.values, attribution.recording.clock, estimated=source.signal.estimated)
 

@@ -195,7 +195,7 @@ def _unused(recording: Recording, question: Question) -> PageEnergy:
             }
         )
         burned.append(Curve(curve.times, curve.values, curve.pieces))
-        drawn.append(Curve(curve.drawn.times, curve.drawn.values, curve.pieces))
+        drawn.append(Curve(curve.drawn.times, curve.drawn.values, curve.drawn.pieces))
     return PageEnergy(books, burned, drawn=drawn)
 
 

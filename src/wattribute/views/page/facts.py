@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engines.middle import examine, process_labels
+from ...engines.middle import examine
 from ...model import Recording, Signal
 from .. import kinds, names, numbers
 from ..description import missing_events
@@ -34,7 +34,7 @@ def facts(recording: Recording, metered: PageEnergy, source: str) -> dict[str, A
         "clock": {"ticks_per_s": per_s, "epoch_ns": recording.clock.epoch_ns},
         "frames": _frames(recording),
         "kinds": {name: {"label": label, "colour": colour} for name, (label, colour) in kinds.KINDS.items()},
-        "processes": {str(i): names.clean(name) for i, name in enumerate(process_labels(recording))},
+        "processes": {str(i): names.clean(name) for i, name in enumerate(recording.process_labels)},
         "lanes": (lanes := _lanes(recording, metered)),
         "hosts": list(dict.fromkeys(lane["host"] for lane in lanes)),
         "devices": devices,

@@ -139,7 +139,7 @@ def _lead(attribution: Attribution) -> str:
         text += f" {label} used more than any other: {energy}, {percent(energies[most], measured)} of it."
     if attribution.unit == "s":
         return f"{text} {percent(idle, measured)} of their time was outside of any span."
-    return f"{text} {percent(idle, measured)} was measured while nobody used the device."
+    return f"{text} {percent(idle, measured)} fell into time in which nobody used the device."
 
 
 def numbers_of(attribution: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:

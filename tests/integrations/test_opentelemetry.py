@@ -61,7 +61,7 @@ def exporter_of(**how):
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_nothing_is_lost_and_the_books_balance(batch):
-    exporter, kept = exporter_of(intensity=360.0)
+    exporter, kept = exporter_of(intensity=360.0, flush_s=60)  # at once, at the end: no share is decided too early
     provider = provider_of(exporter, batch)
     tracer = provider.get_tracer("test")
 

@@ -28,6 +28,7 @@ from typing import Any
 from ..errors import MissingExtraError
 from ..meters import choose
 from ..plugins import Channel, Meter
+from ..recorders import clocks
 
 try:
     from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, Context, attach, detach, set_value
@@ -172,10 +173,10 @@ class EnergySpanExporter(SpanExporter):
         for meter, channels in zip(self._meters, self._channels, strict=True):
             try:
                 row = meter.read()
-                wall_ns = time.time_ns() - time.monotonic_ns()
+                _, monotonic_ns, epoch_ns = clocks.both()
                 for channel, (at_ns, value) in zip(channels, row, strict=True):
                     if value is not None:
-                        channel.add(at_ns + wall_ns, value)
+                        channel.add(at_ns + epoch_ns - monotonic_ns, value)
             except Exception as error:  # a sensor that fails once may come back
                 self._warn(f"meter {meter.name} cannot be read: {error}")
 

@@ -15,11 +15,10 @@ def stamp() -> dict[str, Any]:
 
     Recordings of one boot share a monotonic clock and can be joined exactly; others by their wall clocks.
     """
-    best = min((_pair() for _ in range(5)), key=lambda pair: pair[0])  # the quickest pair is the closest one
     boot = ""
     with suppress(OSError), open(_BOOT) as file:
         boot = file.read().strip()
-    width_ns, monotonic_ns, epoch_ns = best
+    width_ns, monotonic_ns, epoch_ns = both()
     error_ns = wall_clock_error_ns()
     return {
         "host": os.uname().nodename,
@@ -28,6 +27,11 @@ def stamp() -> dict[str, Any]:
         "epoch_ns": epoch_ns,
         "uncertainty_ns": None if error_ns is None else error_ns + width_ns,
     }
+
+
+def both() -> tuple[int, int, int]:
+    """Both clocks at one moment: (how long the look took, monotonic ns, epoch ns); of five looks the quickest."""
+    return min((_pair() for _ in range(5)), key=lambda pair: pair[0])
 
 
 def _pair() -> tuple[int, int, int]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...engines.middle import energy_curve, metered_devices, tidy
+from ...engines.middle import MeteredDevice, metered_devices, tidy
 from ...errors import NoDataError
 from ...model import Device, Recording, Signal
 from ...model.constants import POWER_SPAN_S
@@ -92,6 +92,7 @@ class SeriesRule:
     metric: Metric
     labels: Labels
     rule: str  # "total": its energy so far; "slope": the power that means; "value": the reading itself
+    device: MeteredDevice | None = None  # whose energy or power it is
     factor: float = 1.0  # of a value, from the signal's unit to the metric's
 
 
@@ -112,12 +113,12 @@ def tracks(recording: Recording, epoch_ns: int) -> list[SeriesRule]:
         counted = row in wholes or (one.entry.counted and row not in parts)
         apart = "" if counted else "true"
         labels = _labels(device, common | {"apart": apart, "estimated": "true" if signal.estimated else ""})
-        rules.append(SeriesRule(row, ENERGY, labels, "total"))
+        rules.append(SeriesRule(row, ENERGY, labels, "total", one))
         power = _power_row(recording, signal)
         if power is None:
-            rules.append(SeriesRule(row, POWER, labels, "slope"))
+            rules.append(SeriesRule(row, POWER, labels, "slope", one))
         else:
-            rules.append(SeriesRule(power, POWER, labels, "value", float(recording.signals[power].scale)))
+            rules.append(SeriesRule(power, POWER, labels, "value", one, float(recording.signals[power].scale)))
     rules += _others(recording, common)
     unique: dict[tuple[str, Labels], SeriesRule] = {}
     for track in rules:  # two sensors of one name on one device have the same labels: the first one speaks
@@ -141,7 +142,7 @@ def _others(recording: Recording, common: Mapping[str, str]) -> Iterator[SeriesR
         if device is not None and signal.kind == "gauge" and signal.unit in _OTHERS and len(signal):
             metric, factor = _OTHERS[signal.unit]
             labels = _labels(device, {**common, "sensor": signal.name})
-            yield SeriesRule(row, metric, labels, "value", factor * float(signal.scale))
+            yield SeriesRule(row, metric, labels, "value", factor=factor * float(signal.scale))
 
 
 def _labels(device: Device, more: Mapping[str, str]) -> Labels:
@@ -176,11 +177,11 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
     """All series of a finished recording whose clock began at ``epoch_ns``."""
     for track in tracks(recording, epoch_ns):
         signal = recording.signals[track.row]
-        if track.rule == "value":
+        if track.rule == "value" or track.device is None:
             times, raw = tidy(signal)
             values = raw.astype(np.float64) * track.factor
         else:
-            curve = energy_curve(signal, recording.clock)
+            curve = track.device.energy(recording)
             times, values = curve.times, curve.values
         times_ns = recording.clock.ns(times) + epoch_ns
         if track.rule == "slope":

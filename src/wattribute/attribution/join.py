@@ -364,10 +364,12 @@ def _curves(recording: Recording, plan: Plan, row: int) -> tuple[tuple[Energy, .
     whole = whole.between(plan.begin, plan.end)
     if plan.question.method != "solve" or not source.users or not len(whole.times):
         return (whole,), seen if plan.question.bounds and len(whole.times) else None
-    code, mask = frame_keys(recording, Question(by="frame")).code, masks(recording, source.of)
-    pieces = [innermost(recording.spans.spans(user), np.where(mask(user), code, -1)) for user in source.users]
+    keys, mask = frame_keys(recording, Question(by="frame")), masks(recording, source.of)
+    pieces = [innermost(recording.spans.spans(user), np.where(mask(user), keys.code, -1)) for user in source.users]
     if seen is not None:
-        return tuple(gauge_solve.refined(whole, seen, pieces, source.device.name, recording.clock.ticks_per_s)), None
+        frames = [str(name) for (name,) in keys.labels]
+        rate = recording.clock.ticks_per_s
+        return tuple(gauge_solve.refined(whole, seen, pieces, source.device.name, frames, rate)), None
     return tuple(refined(whole, pieces, source.device.name)), None
 
 

@@ -108,7 +108,7 @@ def _possible(energy: Energy, seen: Windows, pieces: Sequence[Pieces], frames: S
     start, end, frame = (np.concatenate(column) for column in zip(*pieces, strict=True))
     ran = frame >= 0
     start, end, frame = start[ran], end[ran], frame[ran]
-    value = np.bincount(frame, energy.at(end) - energy.at(start), len(frames))
+    value = np.bincount(frame, energy.at(end) - energy.at(start), len(frames)).astype(np.float64)
     covered = int(energy.times[0]), int(energy.times[-1])
     rule = (seen, share_of(None, seen))
     ranges = of_pieces((start, end, frame), len(frames), *rule, value, covered, ticks_per_s)

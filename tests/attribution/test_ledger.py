@@ -311,6 +311,19 @@ def test_the_rest_of_a_cray_node_and_its_bounds_hold_the_truth(seed):
         assert row["self_j"] == pytest.approx(truth, rel=0.35)
 
 
+def test_the_range_of_a_rest_has_the_gains_of_the_node_and_of_its_parts():
+    """Node 1000 J ± 10 %, CPU 400 J ± 5 %: the rest of 600 J is 480 to 720 J, for ``run`` and for ``attribute``."""
+    node, cpu = meter("node", "node", 100, gain_error=0.1), meter("cpu", "cpu", 40, gain_error=0.05)
+    recording = made([node, cpu])
+    found = wattribute.attribute(recording, by="device")
+    book = found.devices.filter(device="rest of node").row(0, named=True)
+    assert (book["measured_low_j"], book["measured_high_j"]) == pytest.approx((480, 720), rel=0.01)
+    row = found.rows.filter(device="rest of node").row(0, named=True)  # 9 of 10 s
+    assert (row["self_low_j"], row["self_high_j"]) == pytest.approx((0.9 * 480, 0.9 * 720), rel=0.01)
+    told = next(one for one in summarise(recording, carbon=False).devices if one.device == "rest of node")
+    assert (told.low_j, told.high_j) == pytest.approx((480, 720), rel=0.01)
+
+
 def test_an_ensemble_counts_every_run(tmp_path):
     recording = made([meter("node", "node", 100), meter("cpu", "cpu", 40)])
     for name in "abc":

@@ -57,8 +57,10 @@ def test_the_same_readings_give_the_same_interval(tmp_path):
 def test_windows_that_see_the_same_mixture_always_are_refused(tmp_path):
     # 50 ms on, 50 ms off under a window of 100 ms: half of every window is on
     made, path, _ = world(tmp_path, 0.1, even=True)
-    with pytest.raises(NoDataError, match=r"same mixture .* use method linear"):
+    with pytest.raises(NoDataError, match=r"same mixture .* use method linear") as refused:
         wattribute.attribute(made, sensors=path, method="solve")
+    row = wattribute.attribute(made, sensors=path).rows.row(0, named=True)  # what it says is possible is the hard range
+    assert str(refused.value).endswith(f"a {row['self_hard_low_j']:.4g} to {row['self_hard_high_j']:.4g} J")
 
 
 def test_a_low_pass_and_a_few_updates_are_refused(tmp_path):

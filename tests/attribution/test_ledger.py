@@ -14,6 +14,7 @@ import wattribute
 from wattribute.carbon import with_emissions
 from wattribute.engines.middle import metered_devices
 from wattribute.model import Device, Signal
+from wattribute.outputs.timeseries.series import ENERGY, series
 from wattribute.sessions.summary import summarise
 from wattribute.testing.recordings import RecordingBuilder
 from wattribute.views.charts.totals import total
@@ -40,6 +41,12 @@ def meter(name, kind, watts, times=None, noise=(), **how):
     return Device(name, kind, "n", properties), signal
 
 
+def gauge(name, signal, watts, every_s=0.01):
+    """A GPU whose power is read now and then."""
+    times = np.arange(len(watts)) * round(every_s * S)
+    return Device(name, "gpu", "n"), Signal(signal, "gauge", "W", times, watts, host="n", device=name)
+
+
 def entries(recording):
     return {one.device.name: (one.entry.counted, one.entry.why) for one in metered_devices(recording)}
 
@@ -60,6 +67,22 @@ def test_parts_that_exceed_their_whole_count_and_it_is_said():
     found = wattribute.attribute(recording, by="frame")
     assert found.rows["self_j"].sum() + _idle(found) == pytest.approx(1600)
     assert any("used more than node" in problem.message for problem in found.problems)
+
+
+def test_parts_that_exceed_their_whole_by_the_sensors_errors_count_without_a_problem():
+    recording = made([meter("node", "node", 100), meter("cpu", "cpu", 104)])
+    assert entries(recording)["node"] == (False, "its parts exceed it")
+    found = wattribute.attribute(recording, by="frame")
+    assert found.rows["self_j"].sum() + _idle(found) == pytest.approx(1040)
+    assert not found.problems
+
+
+def test_parts_and_rests_are_the_node_also_where_they_exceed_it_for_a_while():
+    """The CPU is metered in the first half only, and more than the node then."""
+    recording = made([meter("node", "node", 100), meter("cpu", "cpu", 130, np.arange(0, 6) * S)])
+    joules = {one.device.name: one.energy(recording).measured for one in metered_devices(recording)}
+    # the CPU counts for a window longer than it is read: 650 of the node's 600 J, so that 350 of 400 J are left later
+    assert joules == pytest.approx({"node": 1000, "cpu": 650, "rest of node": 0, "node, parts not metered": 350})
 
 
 @pytest.mark.parametrize(
@@ -164,8 +187,15 @@ def machines(draw):
     if draw(st.booleans()):
         devices.append(meter("node", "node", draw(st.sampled_from([60, 150, 400])), noise=noise))
     run = draw(st.sampled_from([{}, {"start_ticks": 1 * S, "end_ticks": 8 * S, "exit_code": 0, "pid": 1}]))
+    if draw(st.booleans()):
+        watts = draw(st.lists(st.integers(20, 300), min_size=5, max_size=5))
+        devices.append(gauge("GPU 2", "nvidia-smi GPU 2 power.draw.instant", np.repeat(watts, 40), every_s=0.05))
     recording = made(devices)
     return replace(recording, metadata={"name": "x", "run": run} if run else {"name": "x"})
+
+
+def apart(labels):
+    return "apart" in dict(labels)
 
 
 def _idle(found):
@@ -206,6 +236,9 @@ def test_every_verb_says_the_same_total(tmp_path_factory, recording):
         same(sum(book["measured_j"] for book in session.tiles.facts["devices"] if book["added"]))
     finally:
         session.close()
+    last = {one.labels: one.values[-1] for one in series(recording, S) if one.metric is ENERGY}
+    if not recording.life[1]:  # series go on after the end of a run
+        same(sum(joules for labels, joules in last.items() if by_frame.devices["counted"].any() and not apart(labels)))
     wattribute.write(wattribute.attribute(recording, by="run,frame"), folder / "x.csv")
     same(pl.read_csv(folder / "x.csv", infer_schema_length=None)["self_j"].sum() + _idle(by_frame))
     wattribute.write(by_frame, folder / "x.json")
@@ -219,6 +252,41 @@ def test_every_verb_says_the_same_total(tmp_path_factory, recording):
     if joules:
         sides = (wattribute.Ensemble.of({name: recording}) for name in "ab")
         same(wattribute.compare(*sides).whole["energy_a_j"])
+
+
+SENSORS = """
+[[sensor]]
+field = "power"
+kind = "running mean"
+period_s = 0.1
+window_s = 1.0
+lag_s = 0.05
+gain = 0.8
+offset_w = 5
+source = "a bench"
+"""
+
+
+def test_emissions_follow_the_sensors_and_the_integration_of_an_answer(tmp_path):
+    (tmp_path / "sensors.toml").write_text(SENSORS)
+    table = tmp_path / "intensity.csv"
+    table.write_text("time,g_per_kwh\n2023-11-14T22:13:20Z,100\n2023-11-14T22:13:24Z,300\n")
+    watts = np.repeat(np.random.default_rng(1).uniform(50, 250, 20), 50)
+    recording = made([gauge("GPU 0", "power", watts), meter("package 0", "cpu", 40)])
+    found = {}
+    for name, options in {
+        "plain": {},
+        "step": {"integrate": "step"},
+        "sensors": {"sensors": tmp_path / "sensors.toml"},
+        "part": {"sensors": tmp_path / "sensors.toml", "begin": 3},
+    }.items():
+        by_frame = wattribute.attribute(recording, by="frame", **options)
+        found[name] = math.fsum(by_frame.devices["measured_j"])
+        with_grams, whole = with_emissions(by_frame, intensity=str(table))
+        assert whole.energy_j == pytest.approx(found[name], rel=1e-9)
+        assert len(whole.slices) > 1
+        assert with_grams.devices["co2e_g"].sum() == pytest.approx(whole.co2e_g, rel=1e-6)
+    assert len(set(found.values())) == len(found)
 
 
 # ------------------------------------------------------------------------------------------- a node like those of Cray
@@ -258,6 +326,19 @@ def test_the_rest_of_a_cray_node_and_its_bounds_hold_the_truth(seed):
         truth = sum(np.diff(np.interp(ends, time, true["rest"]))[0] for ends in inside)
         assert row["self_low_j"] - 1e-9 <= truth <= row["self_high_j"] + 1e-9
         assert row["self_j"] == pytest.approx(truth, rel=0.35)
+
+
+def test_the_range_of_a_rest_has_the_gains_of_the_node_and_of_its_parts():
+    """Node 1000 J ± 10 %, CPU 400 J ± 5 %: the rest of 600 J is 480 to 720 J, for ``run`` and for ``attribute``."""
+    node, cpu = meter("node", "node", 100, gain_error=0.1), meter("cpu", "cpu", 40, gain_error=0.05)
+    recording = made([node, cpu])
+    found = wattribute.attribute(recording, by="device")
+    book = found.devices.filter(device="rest of node").row(0, named=True)
+    assert (book["measured_low_j"], book["measured_high_j"]) == pytest.approx((480, 720), rel=0.01)
+    row = found.rows.filter(device="rest of node").row(0, named=True)  # 9 of 10 s
+    assert (row["self_low_j"], row["self_high_j"]) == pytest.approx((0.9 * 480, 0.9 * 720), rel=0.01)
+    told = next(one for one in summarise(recording, carbon=False).devices if one.device == "rest of node")
+    assert (told.low_j, told.high_j) == pytest.approx((480, 720), rel=0.01)
 
 
 def test_an_ensemble_counts_every_run(tmp_path):

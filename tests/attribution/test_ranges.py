@@ -97,6 +97,19 @@ def test_rows_of_an_attribution_have_both_ranges_and_the_books_balance(tmp_path)
     assert each["self_hard_low_j"].to_list() == pytest.approx(found.rows.sort("frame")["self_hard_low_j"].to_list())
 
 
+@pytest.mark.parametrize("card", ["Tesla V100-SXM2-16GB", "NVIDIA GeForce GTX 1080 Ti", "Tesla P100-PCIE-16GB"])
+@pytest.mark.parametrize("truth_over_reading", [0.95, 1.0, 1.05])
+def test_ranges_of_pascal_and_volta_hold_within_what_nvidia_promises(card, truth_over_reading):
+    load = Load.of_spans([(3.0, 9.0, 240.0)], 60.0, 0.0, 18.0, ramp_s=0.01)
+    sensor = Simulated("boxcar", 0.02, 0.01, lag_s=0.005, gain=1 / truth_over_reading, poll_s=0.01)
+    spans = [(3.0, 9.0, "load"), (9.0, 15.0, "rest")]
+    made = recording(spans, [("nvidia-smi GPU 0 power.draw", *sensor.readings(load))], model=card)
+    for row in wattribute.attribute(made).rows.iter_rows(named=True):
+        truth = next(load.between(start, end) for start, end, name in spans if name == row["frame"])
+        assert row["self_low_j"] <= truth <= row["self_high_j"]
+        assert (row["self_high_j"] - row["self_low_j"]) / 2 < 0.15 * truth
+
+
 def test_the_fastest_gauge_speaks_and_it_is_said():
     load = Load.of_spans([(3.0, 6.0, 300.0)], 60.0, 0.0, 9.0)
     fast = Simulated("boxcar", 0.1, 0.1).readings(load)

@@ -30,18 +30,19 @@ def rest(node: Energy, parts: Sequence[Energy]) -> tuple[Energy, Energy]:
     for part in parts:
         rises = rises - _rises(part, edges)
         metered &= _covers(part, edges)
-    return _curve(node, np.where(metered, rises, 0.0), metered), _curve(node, np.where(metered, 0.0, rises), ~metered)
+    steps = _carried(rises)
+    return _curve(node, np.where(metered, steps, 0.0), metered), _curve(node, np.where(metered, 0.0, steps), ~metered)
 
 
-def exceeds(node: Energy, parts: Sequence[Energy]) -> bool:
-    """Whether the parts used more than their whole, by more than the errors of the sensors and a window at each end."""
+def excess(node: Energy, parts: Sequence[Energy]) -> tuple[float, float]:
+    """What the parts used more than their whole, and what errors of the sensors and a window at each end explain."""
     if len(node.times) < 2:
-        return False
+        return 0.0, 0.0
     sums = [_rises(part, node.times) for part in parts]
     ends = float(np.diff(node.values).max()) + sum(float(rises.max(initial=0.0)) for rises in sums)
     used = [float(rises.sum()) for rises in sums]
     error = _gain(node) * node.measured + sum(_gain(part) * joules for part, joules in zip(parts, used, strict=True))
-    return sum(used) > node.measured + error + ends
+    return sum(used) - node.measured, error + ends
 
 
 def _gain(energy: Energy) -> float:
@@ -78,15 +79,20 @@ def _covers(part: Energy, edges: Ints) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def _curve(node: Energy, rises: Floats, metered: npt.NDArray[np.bool_]) -> Energy:
-    """A curve that never falls, from 0 to the sum of the rises (0 if that is negative)."""
+def _carried(rises: Floats) -> Floats:
+    """Rises of which none is negative, negative ones carried into their neighbours; the sum is kept if it can be."""
     raw = np.concatenate([[0.0], np.cumsum(rises)])
     whole = max(0.0, float(raw[-1]))
     upper = np.minimum(np.maximum.accumulate(raw), whole)
     lower = np.maximum(np.minimum.accumulate(raw[::-1])[::-1], 0.0)
     values = (upper + np.minimum(lower, whole)) / 2
     values[0], values[-1] = 0.0, whole
-    steps = np.diff(values)
+    steps: Floats = np.diff(values)
+    return steps
+
+
+def _curve(node: Energy, steps: Floats, metered: npt.NDArray[np.bool_]) -> Energy:
+    values = np.concatenate([[0.0], np.cumsum(steps)])
     return replace(node, values=values, least=steps, most=steps, pieces=_pieces(node, metered), base=0.0, problems=())
 
 

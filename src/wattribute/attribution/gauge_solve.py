@@ -24,6 +24,7 @@ from ..alignment.gauges import Windows, pairs
 from ..alignment.occupancy import Occupancy, Pieces
 from ..errors import NoDataError
 from ..model import Intervals
+from .ranges import of_pieces, share_of
 from .solve import SolvedCurves
 
 Ints = npt.NDArray[np.int64]
@@ -53,6 +54,7 @@ MAX_ERROR = 0.12  # standard error of a power that matters, relative: above it w
 MAX_HALF = 0.35  # half an interval, relative
 LEAST_SCATTER = 0.03  # of the mean reading: no model of a chip is better
 MIN_EXPLAINED = 0.4  # of the readings' variance: less, and something else draws the power
+NAMED_FRAMES = 4  # whose hard ranges a refusal names
 MAX_OVERLAP = 0.05  # of the busy time in which several users are active
 
 
@@ -76,8 +78,13 @@ class _Candidate(NamedTuple):
     where: tuple[float, float, float, tuple[float, ...]]  # ramp, window, lag (seconds), ages
 
 
-def refined(energy: Energy, seen: Windows, pieces: Sequence[Pieces], device: str, ticks_per_s: int) -> SolvedCurves:
-    """Lay out the curve of a gauge by fitted powers; raise NoDataError if that would be a guess."""
+def refined(
+    energy: Energy, seen: Windows, pieces: Sequence[Pieces], device: str, frames: Sequence[str], ticks_per_s: int
+) -> SolvedCurves:
+    """Lay out the curve of a gauge by fitted powers; raise NoDataError if that would be a guess.
+
+    ``frames`` are the names of what the pieces hold.
+    """
     if seen.line.kind not in ("boxcar", "running mean"):
         raise refusal(device, f"it has no model of a sensor of the kind {seen.line.kind!r}; {_LINEAR_HINT}")
     occupancy = Occupancy(pieces)
@@ -87,13 +94,37 @@ def refined(energy: Energy, seen: Windows, pieces: Sequence[Pieces], device: str
         raise refusal(
             device, f"several users were active at once in {occupancy.overlap:.0%} of its busy time; {_LINEAR_HINT}"
         )
-    fit = powers(seen, occupancy, device, ticks_per_s)
     spent = np.diff(occupancy.before(energy.times[[0, -1]]), axis=0)[0]
-    _refuse(fit, spent, device)
+    try:
+        fit = powers(seen, occupancy, device, ticks_per_s)
+        _refuse(fit, spent, device)
+    except NoDataError as error:
+        raise NoDataError(f"{error}: {_possible(energy, seen, pieces, frames, ticks_per_s)}") from None
     return _laid_out(energy, occupancy, fit, spent, ticks_per_s)
 
 
-_LINEAR_HINT = "use method linear, which prints what is known, and as the hard range what is possible"
+def _possible(energy: Energy, seen: Windows, pieces: Sequence[Pieces], frames: Sequence[str], ticks_per_s: int) -> str:
+    """The hard ranges of the frames that got most, in words."""
+    start, end, frame = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    ran = frame >= 0
+    start, end, frame = start[ran], end[ran], frame[ran]
+    value = np.bincount(frame, energy.at(end) - energy.at(start), len(frames)).astype(np.float64)
+    covered = int(energy.times[0]), int(energy.times[-1])
+    rule = (seen, share_of(None, seen))
+    ranges = of_pieces((start, end, frame), len(frames), *rule, value, covered, ticks_per_s)
+    all_time = (np.array(covered[:1]), np.array(covered[1:]), np.zeros(1, np.int64))
+    whole = of_pieces(all_time, 1, *rule, np.array([energy.measured]), covered, ticks_per_s)
+    texts = []
+    for row in np.argsort(-value, kind="stable")[:NAMED_FRAMES].tolist():
+        most = float(np.minimum(ranges.hard_high[row], whole.hard_high[0]))  # as rows: no more than the device
+        high = f"{most:.4g}" if np.isfinite(most) else "any number of"
+        texts.append(f"{frames[row]} {ranges.hard_low[row]:.4g} to {high} J")
+    return ", ".join(texts)
+
+
+_LINEAR_HINT = (
+    "use method linear, which prints what is known, and as the hard range what is possible"  # which may follow
+)
 
 
 def refusal(device: str, reason: str) -> NoDataError:

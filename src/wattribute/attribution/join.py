@@ -30,7 +30,8 @@ from . import bill, gauge_solve, ranges, shares, slices, statistics, time_source
 from . import load as loads
 from .floors import Floor
 from .frame_keys import FrameKeys, frame_keys
-from .ledger import device_energy
+from .ledger import Sensed, device_energy
+from .measured import rest_range
 from .select import DeviceView, is_energy, keep, sources
 from .solve import refined
 from .spill import LIMIT_BYTES, Spill
@@ -272,7 +273,7 @@ def curves(
             clock = _split(recording, plan, row, _ticking(energies[0]), when)
         rate = recording.clock.ticks_per_s
         curves = DeviceCurves(plan.sources[row], energies[0], first, tuple(around), minus, seen, clock, rate)
-        curves = curves._replace(range=_measured_range(curves), static=static)
+        curves = curves._replace(range=_measured_range(curves, recording.clock), static=static)
         by_row[row] = curves if is_whole else curves._replace(seen=None, clock=None)
     return by_row
 
@@ -384,10 +385,12 @@ def _curves(recording: Recording, plan: Plan, row: int) -> tuple[tuple[Energy, .
     whole = whole.between(plan.begin, plan.end)
     if plan.question.method != "solve" or not source.users or not len(whole.times):
         return (whole,), seen if plan.question.bounds and len(whole.times) else None
-    code, mask = frame_keys(recording, Question(by="frame")).code, masks(recording, source.of)
-    pieces = [innermost(recording.spans.spans(user), np.where(mask(user), code, -1)) for user in source.users]
+    keys, mask = frame_keys(recording, Question(by="frame")), masks(recording, source.of)
+    pieces = [innermost(recording.spans.spans(user), np.where(mask(user), keys.code, -1)) for user in source.users]
     if seen is not None:
-        return tuple(gauge_solve.refined(whole, seen, pieces, source.device.name, recording.clock.ticks_per_s)), None
+        frames = [str(name) for (name,) in keys.labels]
+        rate = recording.clock.ticks_per_s
+        return tuple(gauge_solve.refined(whole, seen, pieces, source.device.name, frames, rate)), None
     return tuple(refined(whole, pieces, source.device.name)), None
 
 
@@ -397,8 +400,12 @@ def metered(source: DeviceView, clock: Clock, integrate: str = "trapezoid") -> G
         return Gauge(replace(energy(source.signal, clock), bounded=False), None)
     if not source.parts:
         return gauges.metered(source.signal, clock, source.line, integrate)
-    sensed = [(source.signal, source.line), *zip(source.parts, source.part_lines, strict=True)]
-    return Gauge(device_energy(sensed, source.parts_metered, clock, integrate), None)
+    return Gauge(device_energy(sensed(source), source.parts_metered, clock, integrate), None)
+
+
+def sensed(source: DeviceView) -> list[Sensed]:
+    """The signal of a device and those of its parts, each with how its sensor measures."""
+    return [(source.signal, source.line), *zip(source.parts, source.part_lines, strict=True)]
 
 
 def _ticking(curve: Energy) -> Energy:
@@ -412,8 +419,8 @@ def _minus(recording: Recording, plan: Plan, row: int) -> list[Energy]:
     source = plan.sources[row]
     if not source.parts or not plan.question.bounds:
         return []
-    both = ((source.signal, source.line), *zip(source.parts, source.part_lines, strict=True))
-    curves = (gauges.metered(signal, recording.clock, line, plan.question.integrate).energy for signal, line in both)
+    how = recording.clock, plan.question.integrate
+    curves = (gauges.metered(signal, how[0], line, how[1]).energy for signal, line in sensed(source))
     return [curve.between(plan.begin, plan.end) for curve in curves]
 
 
@@ -671,16 +678,17 @@ def _with_limits(recording: Recording, location: int, devices: Sequence[DeviceCu
 
 def _bounds(recording: Recording, location: int, device: DeviceCurves, keys: Keys) -> list[dict[str, Any]]:
     """The bounds of a node and of each of its parts, as if the location used them, with their gains."""
-    signals = (device.source.signal, *device.source.parts)
     bounds = []
-    for signal, split in zip(signals, device.minus, strict=True):
-        curve = split.curves[location]
-        fold = recording.spans.fold(location, [curve], keys)
-        gain = signal.gain_error or 0.0
-        factor = {"low": 1 - gain, "high": 1 + gain}
-        unknown = np.full(fold.self_value.shape[1], np.nan)
-        of_name = {name: getattr(fold, name) for name in BOUNDS}
-        bounds.append({n: unknown if b is None else b[0] * factor[n.rpartition("_")[2]] for n, b in of_name.items()})
+    for (signal, line), split in zip(sensed(device.source), device.minus, strict=True):
+        fold = recording.spans.fold(location, [split.curves[location]], keys)
+        each: dict[str, Any] = {}
+        for which in ("self", "total"):
+            value = getattr(fold, f"{which}_value")[0]
+            ends = (getattr(fold, f"{which}_{end}") for end in ("low", "high"))
+            low, high = (np.full(len(value), np.nan) if end is None else end[0] for end in ends)
+            gained = ranges.of_counter(low, high, value, line, signal.gain_error)
+            each |= {f"{which}_low": gained.hard_low, f"{which}_high": gained.hard_high}
+        bounds.append(each)
     return bounds
 
 
@@ -717,7 +725,7 @@ def static_sum(energy: Energy, floor: Floor | None, ticks_per_s: int) -> tuple[f
     return float(likely), float(low), float(high)
 
 
-def _measured_range(device: DeviceCurves) -> ranges.Range | None:
+def _measured_range(device: DeviceCurves, clock: Clock) -> ranges.Range | None:
     """What the device truly used while it was measured."""
     energy = device.energy
     measured = np.array([energy.measured])
@@ -725,6 +733,8 @@ def _measured_range(device: DeviceCurves) -> ranges.Range | None:
         piece = (energy.times[:1], energy.times[-1:], np.zeros(1, np.int64))
         share = ranges.share_of(None, device.seen)
         return ranges.of_pieces(piece, 1, device.seen, share, measured, device.covered, device.ticks_per_s)
-    if energy.bounded:
-        return device.with_gain(measured, measured, measured)
-    return None
+    if not energy.bounded:
+        return None
+    if device.source.parts:
+        return rest_range(sensed(device.source), energy, clock)
+    return device.with_gain(measured, measured, measured)

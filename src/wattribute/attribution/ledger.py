@@ -14,7 +14,7 @@ import numpy as np
 
 from ..alignment.energy import Energy, energy
 from ..alignment.gauges import metered
-from ..alignment.rest import exceeds, rest
+from ..alignment.rest import excess, rest
 from ..alignment.sanity import mirrored
 from ..model import Clock, Device, Problem, Recording, Signal
 from ..model.ledger import UNKNOWN_PLACE, Candidate, Entry, decide
@@ -38,6 +38,7 @@ class MeteredDevice(NamedTuple):
     parts: tuple[int, ...] = ()
     parts_metered: bool = True
     lines: tuple[Line | None, ...] = ()  # how the sensors of its signal and of its parts measure
+    integrate: str = "trapezoid"  # how power becomes energy
 
     def sensed(self, recording: Recording) -> list[Sensed]:
         """Its signal and those of its parts, each with how its sensor measures."""
@@ -45,9 +46,9 @@ class MeteredDevice(NamedTuple):
         lines = self.lines or (None,) * len(rows)
         return [(recording.signals[row], line) for row, line in zip(rows, lines, strict=True)]
 
-    def energy(self, recording: Recording, integrate: str = "trapezoid") -> Energy:
+    def energy(self, recording: Recording) -> Energy:
         """Its joules(t)."""
-        return device_energy(self.sensed(recording), self.parts_metered, recording.clock, integrate)
+        return device_energy(self.sensed(recording), self.parts_metered, recording.clock, self.integrate)
 
 
 def device_energy(sensed: Sequence[Sensed], parts_metered: bool, clock: Clock, integrate: str = "trapezoid") -> Energy:
@@ -74,10 +75,12 @@ def account(
             metered(recording.signals[one], recording.clock, lines.get(one), integrate).energy
             for one in (row, *part_rows)
         )
-        if exceeds(curve, curves):
+        more, error = excess(curve, curves)
+        if more > 0:
             names = ", ".join(devices[part][1].name for part in parts)
             text = f"{names} on {whole.host or 'the host'} used more than {whole.name}, which should contain them"
-            problems.append(Problem("nested", f"{text}; the parts count, {whole.name} does not"))
+            if more > error:
+                problems.append(Problem("nested", f"{text}; the parts count, {whole.name} does not"))
             entries[node] = Entry(False, "its parts exceed it")
             continue
         for together, left in zip((True, False), rest(curve, curves), strict=True):
@@ -87,7 +90,8 @@ def account(
     counted = [MeteredDevice(row, device, entry) for (row, device), entry in zip(devices, entries, strict=True)]
     devices_and_rests = (*counted, *rests)
     with_lines = [
-        one._replace(lines=tuple(lines.get(row) for row in (one.row, *one.parts))) for one in devices_and_rests
+        one._replace(lines=tuple(lines.get(row) for row in (one.row, *one.parts)), integrate=integrate)
+        for one in devices_and_rests
     ]
     return with_lines, problems
 

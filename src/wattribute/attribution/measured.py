@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .. import _core
@@ -9,9 +11,11 @@ from ..alignment.energy import Energy
 from ..alignment.gauges import metered
 from ..model import Clock, Curve, Fold, Keys, Recording, Signal, Spans
 from ..sensors import Line
-from .ledger import MeteredDevice
+from .ledger import MeteredDevice, Sensed
 from .ranges import ENDS, Range, of_counter, of_pieces, share_of
 from .shares import alone
+
+MOST_PIECES = 16  # of a rest, that are looked at one by one
 
 
 def window_range(recording: Recording, device: MeteredDevice, begin: int | None, end: int | None) -> Range | None:
@@ -19,15 +23,29 @@ def window_range(recording: Recording, device: MeteredDevice, begin: int | None,
 
     The range of a rest is the node's minus its parts'. ``run`` and ``attribute`` have it from here alike.
     """
-    ranges = [_range(signal, line, recording.clock, begin, end) for signal, line in device.sensed(recording)]
-    whole, *parts = ranges
-    if whole is None or None in parts:
-        return None
-    if not parts:
-        return whole
-    least = {"low": "high", "high": "low", "hard_low": "hard_high", "hard_high": "hard_low"}
-    ends = (getattr(whole, name) - sum(getattr(part, least[name]) for part in parts) for name in ENDS)
-    return Range(*(np.maximum(end_, 0.0) for end_ in ends))
+    sensed = device.sensed(recording)
+    if device.parts:
+        return rest_range(sensed, device.energy(recording).between(begin, end), recording.clock)
+    return _range(*sensed[0], recording.clock, begin, end)
+
+
+def rest_range(sensed: Sequence[Sensed], left: Energy, clock: Clock) -> Range | None:
+    """What the rest of a node used, whose curve is ``left``: the node's range minus its parts', piece by piece."""
+    pieces = list(zip(left.pieces.start.tolist(), left.pieces.end.tolist(), strict=True))
+    if len(pieces) > MOST_PIECES:
+        pieces = [(pieces[0][0], pieces[-1][1])]
+    other = {"low": "high", "high": "low", "hard_low": "hard_high", "hard_high": "hard_low"}
+    ends = dict.fromkeys(ENDS, np.zeros(1))
+    for begin, end in pieces:
+        whole, *parts = (_range(signal, line, clock, begin, end) for signal, line in sensed)
+        known = [part for part in parts if part is not None]
+        if whole is None or len(known) < len(parts):
+            return None
+        for name in ENDS:
+            ends[name] = ends[name] + getattr(whole, name) - sum(getattr(part, other[name]) for part in known)
+    value = left.measured
+    wider = (np.minimum(ends[name], value) if "low" in name else np.maximum(ends[name], value) for name in ENDS)
+    return Range(*(np.maximum(end, 0.0) for end in wider))
 
 
 def _range(signal: Signal, line: Line | None, clock: Clock, begin: int | None, end: int | None) -> Range | None:

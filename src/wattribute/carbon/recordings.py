@@ -6,7 +6,7 @@ What is summed for a whole recording is what the ledger counts.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,15 +57,22 @@ def emissions(
         raise OptionError(
             "emissions are those of one run; of an ensemble ask each run: emissions(ensemble.parts[name])"
         )
-    recording = energy.recording if isinstance(energy, Attribution) else energy
-    if zone is None and intensity is None:
-        given |= recorded_place(recording)
-    question = energy.question if isinstance(energy, Attribution) else Question()
+    if isinstance(energy, Attribution):
+        return of_recording(energy.recording, energy.question, start, given)
+    return of_recording(energy, Question(), start, given)
+
+
+def of_recording(
+    recording: Recording, question: Question, start: str | int | None, given: Mapping[str, Any]
+) -> Emissions:
+    """The emissions of what a question asks about; ``given`` as :func:`emissions` takes it."""
+    if given.get("zone") is None and given.get("intensity") is None:
+        given = {**given, **recorded_place(recording)}
     scope = scope_of(recording, question)
     times_ns, joules = curve(recording, question)
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     total = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
-    return replace(total, estimated=any(part.signal.estimated for _, part in counted(recording)), scope=scope)
+    return replace(total, estimated=any(part.signal.estimated for _, part in counted(recording, question)), scope=scope)
 
 
 def recorded_place(recording: Recording) -> dict[str, Any]:
@@ -92,7 +99,7 @@ def curve(
     """
     question = question or Question()
     window = recording.clock.moment(question.begin), recording.clock.moment(question.end)
-    devices = counted(recording)
+    devices = counted(recording, question)
     all_times = [part.times for _, part in devices if len(part.times)]
     if not all_times:
         raise NoDataError("no device counts: `wattribute attribute` says why for each of them")
@@ -107,9 +114,10 @@ def curve(
     return recording.clock.ns(times), joules
 
 
-def counted(recording: Recording) -> list[tuple[MeteredDevice, Energy]]:
-    """The devices that the ledger counts, each with its curve."""
-    return [(one, one.energy(recording)) for one in metered_devices(recording) if one.entry.counted]
+def counted(recording: Recording, question: Question | None = None) -> list[tuple[MeteredDevice, Energy]]:
+    """The devices that the ledger counts, each with its curve, as a question's sensors and integration make it."""
+    devices = metered_devices(recording, (question or Question()).metering)
+    return [(one, one.energy(recording)) for one in devices if one.entry.counted]
 
 
 def with_emissions(
@@ -164,7 +172,7 @@ def _scaled(attribution: Attribution, grams_per_j: float) -> Attribution:
 
 
 def _sliced(attribution: Attribution, slices: Sequence[Slice], whole: Emissions) -> Attribution:
-    origin = slices[0].start_ns - _first_ns(attribution.recording)
+    origin = slices[0].start_ns - int(curve(attribution.recording, attribution.question)[0][0])
     question = attribution.question.but(bounds=False, per=None)
     rows: list[pl.DataFrame] = []
     devices: list[pl.DataFrame] = []
@@ -179,10 +187,6 @@ def _sliced(attribution: Attribution, slices: Sequence[Slice], whole: Emissions)
         rows=_with_grams(attribution.rows, rows, _keys(attribution.rows)),
         devices=_with_grams(attribution.devices, devices, ["device", "signal", "host", "of"]),
     )
-
-
-def _first_ns(recording: Recording) -> int:
-    return int(curve(recording)[0][0])
 
 
 def _keys(rows: pl.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..engines.middle import window_range
 from ..errors import NoDataError, OptionError
-from ..model import Attribution, Recording, counts
+from ..model import Attribution, Question, Recording, counts
 from ..units import J_PER_KWH
 from .grams import Emissions, Site
 from .intensity import World
@@ -68,7 +68,8 @@ def sci(
 ) -> Sci:
     """The SCI of a recording, or of the part of one that an attribution is about, per unit of work that it counted."""
     recording = energy.recording if isinstance(energy, Attribution) else energy
-    per = per or (energy.question.per if isinstance(energy, Attribution) else None)
+    question = energy.question if isinstance(energy, Attribution) else Question()
+    per = per or question.per
     if per is None:
         raise OptionError("an SCI is per unit of work: name what the program counted with per=UNIT (--per UNIT)")
     site = site or Site()
@@ -77,7 +78,7 @@ def sci(
     number = counts.total(recording, per, *window)
     if not number > 0:
         raise NoDataError(f"no {per} were counted in that time: there is nothing to divide by")
-    used = _energy(recording, emitted, window)
+    used = _energy(recording, question, emitted, window)
     grid = _intensity(emitted)
     embodied, problems = _embodied(site, emitted)
     total = emitted.co2e_g + embodied.value
@@ -122,10 +123,12 @@ def _window(energy: Recording | Attribution) -> tuple[int | None, int | None]:
     return begin, end
 
 
-def _energy(recording: Recording, emitted: Emissions, window: tuple[int | None, int | None]) -> Factor:
+def _energy(
+    recording: Recording, question: Question, emitted: Emissions, window: tuple[int | None, int | None]
+) -> Factor:
     """E with the ranges of the devices that count; None where one of them has none."""
     lows, highs, names, kinds = [], [], [], []
-    for one, curve in counted(recording):
+    for one, curve in counted(recording, question):
         names.append(f"{one.device.name} ({'estimated' if curve.signal.estimated else 'measured'})")
         bounds = None if curve.signal.estimated else window_range(recording, one, *window)
         joules, error = curve.between(*window).measured, curve.signal.gain_error

@@ -270,6 +270,11 @@ class Question:
         return tuple(text.partition("=")[0] for text in self.by)
 
     @property
+    def metering(self) -> Question:
+        """The part of it that says how readings become joules."""
+        return Question(sensors=self.sensors, integrate=self.integrate)
+
+    @property
     def bin_s(self) -> Fraction | None:
         """The width of a bin, if rows are by bin."""
         return next((_width(text.partition("=")[2]) for text in self.by if text.startswith("bin")), None)

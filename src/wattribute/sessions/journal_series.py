@@ -2,7 +2,8 @@
 
 Nothing is asked of the sampler: its journal is read as it grows. The first second or so is kept back until it is known
 which counters live and which sensor speaks for which device; from then on every batch of readings becomes points at
-once. Points are those of ``series`` for the finished recording: the same times, the same values.
+once. Points are those of ``series`` for the finished recording: the same times, the same values. Only the energy of a
+gauge is its plain integral: what its sensor smears or delays can be undone when all readings are there.
 """
 
 from __future__ import annotations

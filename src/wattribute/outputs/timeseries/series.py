@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...engines.middle import energy_curve, metered_devices, tidy
+from ...engines.middle import MeteredDevice, metered_devices, tidy
 from ...errors import NoDataError
 from ...model import Device, Recording, Signal
 from ...model.constants import POWER_SPAN_S
@@ -95,6 +95,7 @@ class SeriesRule:
     metric: Metric
     labels: Labels
     rule: str  # "total": its energy so far; "slope": the power that means; "value": the reading itself
+    device: MeteredDevice | None = None  # whose energy or power it is
     factor: float = 1.0  # of a value, from the signal's unit to the metric's
     inside: str = ""  # see Series
 
@@ -117,13 +118,13 @@ def tracks(recording: Recording, epoch_ns: int) -> list[SeriesRule]:
         apart = "" if counted else "true"
         labels = _labels(device, common | {"apart": apart, "estimated": "true" if signal.estimated else ""})
         inside = _around(device, [other.device for other in metered])
-        rules.append(SeriesRule(row, ENERGY, labels, "total", inside=inside))
+        rules.append(SeriesRule(row, ENERGY, labels, "total", one, inside=inside))
         power = _power_row(recording, signal)
         if power is None:
-            rules.append(SeriesRule(row, POWER, labels, "slope", inside=inside))
+            rules.append(SeriesRule(row, POWER, labels, "slope", one, inside=inside))
         else:
             scale = float(recording.signals[power].scale)
-            rules.append(SeriesRule(power, POWER, labels, "value", scale, inside))
+            rules.append(SeriesRule(power, POWER, labels, "value", one, scale, inside))
     rules += _others(recording, common)
     unique: dict[tuple[str, Labels], SeriesRule] = {}
     for track in rules:  # two sensors of one name on one device have the same labels: the first one speaks
@@ -159,7 +160,7 @@ def _others(recording: Recording, common: Mapping[str, str]) -> Iterator[SeriesR
         if device is not None and signal.kind == "gauge" and signal.unit in _OTHERS and len(signal):
             metric, factor = _OTHERS[signal.unit]
             labels = _labels(device, {**common, "sensor": signal.name})
-            yield SeriesRule(row, metric, labels, "value", factor * float(signal.scale))
+            yield SeriesRule(row, metric, labels, "value", factor=factor * float(signal.scale))
 
 
 def _labels(device: Device, more: Mapping[str, str]) -> Labels:
@@ -194,11 +195,11 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
     """All series of a finished recording whose clock began at ``epoch_ns``."""
     for track in tracks(recording, epoch_ns):
         signal = recording.signals[track.row]
-        if track.rule == "value":
+        if track.rule == "value" or track.device is None:
             times, raw = tidy(signal)
             values = raw.astype(np.float64) * track.factor
         else:
-            curve = energy_curve(signal, recording.clock)
+            curve = track.device.energy(recording)
             times, values = curve.times, curve.values
         times_ns = recording.clock.ns(times) + epoch_ns
         if track.rule == "slope":

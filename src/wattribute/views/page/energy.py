@@ -181,7 +181,7 @@ def _unused(recording: Recording, question: Question) -> PageEnergy:
     books, burned, drawn = [], [], []
     for one in rows:
         device, signal = one.device, recording.signals[one.row]
-        curve = one.energy(recording, question.integrate)
+        curve = one.energy(recording)
         names = {"device": device.name, "host": device.host, "kind": device.kind, "signal": signal.name, "of": "nobody"}
         sums = {"measured_j": curve.measured, "attributed_j": 0.0, "idle_j": curve.measured, "coverage": None}
         books.append(

@@ -19,8 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...carbon import Emissions, emissions
-from ...carbon.recordings import recorded_place
+from ...carbon import Emissions
+from ...carbon.recordings import of_recording, recorded_place
 from ...engines import attribute
 from ...errors import FormatError, NoDataError, OptionError
 from ...journal.file import is_being_written
@@ -168,7 +168,7 @@ class Session:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
         if not any((recorded_place(recording) | self._carbon).values()):
             return None
-        return emissions(recording, **self._carbon)
+        return of_recording(recording, self.question.metering, None, self._carbon)
 
     def _command(self) -> str:
         """The command line that attributes this recording with these options; empty for one in memory."""

@@ -105,6 +105,8 @@ def test_a_counter_of_that_name_counts_its_rises():
 def test_an_unknown_unit_is_named():
     with pytest.raises(OptionError, match="unknown unit of work 'token'; did you mean 'tokens'"):
         attribute(server(counted([2], [8])), per="token")
+    with pytest.raises(OptionError, match="did you mean 'tokens'"):
+        attribute(server(counted([0, 8], [100, 110], kind="counter")), per="token")
     with pytest.raises(NoDataError, match=r"nothing was counted here.*wattribute\.count"):
         attribute(server(), per="tokens")
 

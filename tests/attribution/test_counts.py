@@ -105,6 +105,8 @@ def test_a_counter_of_that_name_counts_its_rises():
 def test_an_unknown_unit_is_named():
     with pytest.raises(OptionError, match="unknown unit of work 'token'; did you mean 'tokens'"):
         attribute(server(counted([2], [8])), per="token")
+    with pytest.raises(OptionError, match="did you mean 'tokens'"):
+        attribute(server(counted([0, 8], [100, 110], kind="counter")), per="token")
     with pytest.raises(NoDataError, match=r"nothing was counted here.*wattribute\.count"):
         attribute(server(), per="tokens")
 
@@ -155,3 +157,35 @@ def test_every_count_is_in_a_span_or_outside_all(events):
         found = attribute(recording, by=by, per="tokens")
         assert found.rows["self_count"].sum() == inside
         assert found.count == sum(values)
+
+
+def test_metrics_of_a_trace_count(tmp_path):
+    otf2 = pytest.importorskip("otf2", reason="the official writer has wheels for CPython ≤ 3.11 on x86 only")
+    modes = otf2.enums.MetricMode
+    with otf2.writer.open(str(tmp_path / "trace"), timer_resolution=10) as trace:
+        known = trace.definitions
+        group = known.location_group("rank 0", system_tree_parent=known.system_tree_node("n01", "node"))
+        events = trace.event_writer_from_location(known.location("thread", group=group))
+        serve, decode = known.region("serve"), known.region("decode")
+        how = {"unit": "#", "value_type": otf2.enums.Type.UINT64}
+        tokens = known.metric("tokens", metric_mode=modes.RELATIVE_LAST, **how)
+        requests = known.metric("requests", metric_mode=modes.ACCUMULATED_START, **how)
+        energy = known.metric("package 0 energy", unit="J", value_type=otf2.enums.Type.DOUBLE,
+                              metric_mode=modes.ACCUMULATED_START)  # fmt: skip
+        events.enter(0, serve)
+        events.metric(0, energy, 0.0)
+        events.metric(0, requests, 0)
+        events.enter(20, decode)
+        for at in (30, 40, 50):
+            events.metric(at, tokens, 4)
+            events.metric(at, requests, at // 10 - 2)
+        events.leave(80, decode)
+        events.metric(100, energy, 100.0)
+        events.leave(100, serve)
+    for unit, number in (("tokens", 12), ("requests", 3)):
+        rows = attribute(tmp_path / "trace" / "traces.otf2", by="frame", per=unit).rows
+        found = {row["frame"]: (row["count"], row["self_count"], row["j_per_unit"]) for row in rows.to_dicts()}
+        assert found == {
+            "serve": (number, 0, pytest.approx(100 / number)),
+            "decode": (number, number, pytest.approx(60 / number)),
+        }

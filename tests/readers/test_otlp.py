@@ -201,6 +201,29 @@ def test_spans_on_a_lane_nest_and_lanes_are_as_few_as_they_can_be():
         assert len(lanes) <= max(at_once, 1) + sum(one.start == one.end for one in members)
 
 
+def test_traces_one_after_another_can_share_a_location(tmp_path):
+    """Packed lanes give every span the same joules: as many users are active at every moment."""
+    from wattribute.outputs.otlp_spans import span_energies
+    from wattribute.plugins import Selection
+    from wattribute.readers.building import Builder
+
+    server = Server(False, requests=40, seed=4)
+    path = tmp_path / "spans.jsonl"
+    server.record(FileExporter(path))
+    lanes = otlp.lanes(otlp.spans(list(otlp_format.requests(path, []))))
+    joules = []
+    for some in (lanes, otlp.packed(lanes)):
+        recording = otlp.recording(some, Builder(tmp_path, Selection(), "otlp"))
+        found = wattribute.attribute(recording, signals=server.power_log(), offset=0.0, share="load", load=TOKENS)
+        energies = span_energies(found)
+        joules.append({s.id: e.total_j[row] for at, e in energies.items() for row, s in enumerate(some[at].spans)})
+    assert joules[1] == pytest.approx(joules[0], rel=1e-9)
+    at_once = max(
+        sum(lane.spans[0].start <= one.spans[0].start <= lane.spans[0].end for lane in lanes) for one in lanes
+    )
+    assert len(otlp.packed(lanes)) == at_once < len(lanes)
+
+
 def test_numbers_count_once_innermost(tmp_path):
     path = document(
         tmp_path, span("request", 100, 200, 1, tokens=5, port=80), span("step", 110, 150, 2, 1, tokens=5, bytes=7)

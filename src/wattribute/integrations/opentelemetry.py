@@ -234,8 +234,9 @@ class EnergySpanExporter(SpanExporter):
 
         now_ns = time.time_ns()
         known = {_key(span): span for span in list(self._seen.values())} | {_key(span): span for span in held}
+        begin = min((span.start_time for span in ready if span.start_time is not None), default=now_ns)
         spans = [_as_read(span, now_ns) for span in known.values() if span.start_time is not None]
-        lanes = otlp.lanes(spans)
+        lanes = otlp.packed(otlp.lanes([span for span in spans if span.end >= begin]))
         recording = otlp.recording(lanes, Builder(Path("spans"), Selection(), "otlp"))
         attribution = attribute(recording, signals=self._log(recording.hosts()[0]), offset=0.0, **self._asked)
         grams = grams_per_joule(attribution, **self._place)

@@ -33,13 +33,14 @@ def is_count(signal: Signal) -> bool:
 def signals(recording: Recording, unit: str) -> list[Signal]:
     """The signals that count a unit: deltas, or any counter of that name that is not energy."""
     same = [s for s in recording.signals if s.name == unit and s.kind in ("delta", "counter") and s.unit != "J"]
-    if not same and not units(recording):
+    known = units(recording) or [s.name for s in recording.signals if s.kind == "counter" and s.unit == UNIT]
+    if not same and not known:
         raise NoDataError(
             f"nothing was counted here, so there is no {unit!r} to divide by; count in the program with "
             "wattribute.count, from a file with run --count, or name a metric with --metric-kind RE=delta:#"
         )
     if not same:
-        raise OptionError.unknown("unit of work", unit, units(recording))
+        raise OptionError.unknown("unit of work", unit, known)
     return same
 
 

@@ -183,6 +183,22 @@ def lanes(usable: Sequence[Span]) -> list[TraceLane]:
     return trace_lanes
 
 
+def packed(trace_lanes: Sequence[TraceLane]) -> list[TraceLane]:
+    """The same spans on fewer locations, one trace after another; who shares a device with whom stays the same."""
+    lanes: list[TraceLane] = []
+    ends: list[tuple[int, int]] = []  # when a lane is free, and its number; a heap
+    for lane in sorted(trace_lanes, key=lambda lane: lane.spans[0].start):
+        end = max(span.end for span in lane.spans)
+        if ends and ends[0][0] < lane.spans[0].start and lanes[ends[0][1]].process == lane.process:
+            at = heappop(ends)[1]
+            lanes[at].spans.extend(lane.spans)
+        else:
+            at = len(lanes)
+            lanes.append(TraceLane(lane.process, f"lane {at}", list(lane.spans)))
+        heappush(ends, (end, at))
+    return lanes
+
+
 def _nested(members: Sequence[Span]) -> list[list[Span]]:
     """Lanes on which spans nest: a child on its parent's lane unless a sibling is open there or it ends later."""
     lanes: list[list[Span]] = []

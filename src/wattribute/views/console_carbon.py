@@ -57,8 +57,8 @@ def _per_unit(sci: Sci, market: Emissions | None, factors: bool) -> Iterable[tup
     if not factors:
         making = sci.embodied_g.value / sci.count.value
         low, high = (None if end is None else end - making for end in (sci.low, sci.high))
-        each = bounded(sci.operational_g / sci.count.value, low, high, "g")
-        yield f"per {per}", f"{each} of the energy ({count(sci.count.value)} counted)"
+        grams = bounded(sci.operational_g / sci.count.value, low, high, "g")
+        yield f"per {per}", f"{grams} of the energy ({count(sci.count.value)} counted)"
     else:
         named = {"E": sci.energy_kwh, "I": sci.g_per_kwh, "M": sci.embodied_g, "R": sci.count}
         ranged = [name for name, one in named.items() if one.low is not None and one.low != one.high]

@@ -4,7 +4,9 @@
 
 First the errors: programs that clock their own functions (computing, sleeping, native calls that hold or release the
 GIL, locks, generators, threads) run under each profiler; a number is the largest error of a function's share of the
-time, in points of a hundred. Then the cost: the same script bare and under each.
+time, in points of a hundred. Then the same of energy: a simulated RAPL counter draws 60 W in one function and 20 W in
+the other, as they say themselves; profilers that know time only are taken at a share of the time. Then the cost: the
+same script bare and under each.
 
 Runs take turns, so that a busy machine is busy for all; times are medians of the script's own clock around its work,
 start-up is the whole process's wall time minus that. CPU seconds are those of the process (with its children).
@@ -45,19 +47,27 @@ with open(sys.argv[1], "w") as file:
 
 # Each has functions a and b, calls them in turns for MS milliseconds each, and says how long they took in all.
 TURNS = """
-import hashlib, json, sys, threading, time
+import hashlib, json, os, struct, sys, threading, time
 MS, SECONDS = float(sys.argv[2]), float(sys.argv[3])
 took = {"a": 0.0, "b": 0.0}
+WATTS = {"a": 60.0, "b": 20.0, "": 0.0}
+meter = os.open(os.environ["TURNS_METER"], os.O_RDWR) if "TURNS_METER" in os.environ else None
+before = struct.unpack("ddd", os.pread(meter, 24, 0))[0] if meter is not None else 0.0
+def draws(name, now):
+    if meter is not None:
+        joules = before + sum(WATTS[one] * seconds for one, seconds in took.items())
+        os.pwrite(meter, struct.pack("ddd", joules, now, WATTS[name]), 0)
 def spin():
     end = time.thread_time() + MS / 1000
     while time.thread_time() < end: pass
 def turns(a, b):
     begin = at = time.monotonic()
     while at < begin + SECONDS:
-        a(); between = time.monotonic(); b()
+        draws("a", at); a(); between = time.monotonic()
         took["a"] += between - at
-        at = time.monotonic()
+        draws("b", between); b(); at = time.monotonic()
         took["b"] += at - between
+    draws("", at)
 BODY
 with open(sys.argv[1], "w") as file: json.dump(took, file)
 """
@@ -87,27 +97,66 @@ turns(a, b)
 done = True; thread.join()""",
 }
 TURNS_MS = (1, 5, 20, 100)
+WATTS = {"a": 60.0, "b": 20.0}  # as in TURNS
+
+# A counter in a file, as the kernel's: joules of the moment from what a program of TURNS says of its power.
+WRITER = """
+import os, struct, sys, time
+state, counter = os.open(sys.argv[1], os.O_RDONLY), os.open(sys.argv[2], os.O_WRONLY)
+while True:
+    joules, since, watts = struct.unpack("ddd", os.pread(state, 24, 0))
+    os.pwrite(counter, b"%020d\\n" % int(1e6 * (joules + watts * (time.monotonic() - since))), 0)
+    time.sleep(0.001)
+"""
 
 
-def shares_of_time(folder: Path, peers: Path, seconds: float) -> None:
-    """Print the error of each profiler for each program."""
+def shares_of_energy(folder: Path, peers: Path, seconds: float) -> None:
+    """Print the error of each profiler for the energy of two functions of different power."""
+    zone = folder / "sys/class/powercap/intel-rapl:0"
+    zone.mkdir(parents=True)
+    for name, text in (("name", "package-0"), ("max_energy_range_uj", "262143328850"), ("energy_uj", f"{0:020d}")):
+        (zone / name).write_text(text + "\n")
+    state = folder / "state"
+    state.write_bytes(bytes(24))
+    os.environ["TURNS_METER"] = str(state)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(state), str(zone / "energy_uj")])
+    try:
+        chosen = ("compute, sleep", "compute, compute")
+        shares_of_time(folder, peers, seconds, chosen, f"rapl:{folder / 'sys'}")
+    finally:
+        writer.terminate()
+        writer.wait()
+        del os.environ["TURNS_METER"]
+
+
+def shares_of_time(
+    folder: Path, peers: Path, seconds: float, chosen: tuple[str, ...] = tuple(PROGRAMS), meter: str = ""
+) -> None:
+    """Print the error of each profiler for each program: of time, or of the energy of a meter."""
     ways = ("sample", "trace", "cprofile", "py-spy", "pyinstrument")
     print(f"{'error in points of 100':34}{'true a':>8}" + "".join(f"{way:>14}" for way in ways))
-    number = 0
-    for title, body in PROGRAMS.items():
+    number = 1000 if meter else 0
+    for title, body in ((title, PROGRAMS[title]) for title in chosen):
         script = folder / "turns.py"
         script.write_text(TURNS.replace("BODY", body))
         for ms in TURNS_MS:
             row, truths = "", []
             for way in ways:
                 number += 1
-                error = shown_error(way, [str(script)], folder, number, peers, [str(ms), str(seconds)], truths)
+                error = shown_error(way, [str(script)], folder, number, peers, [str(ms), str(seconds)], truths, meter)
                 row += f"{'–' if error is None else f'{error:.1f}':>14}"
             print(f"{f'{title}, {ms} ms':34}{statistics.mean(truths) if truths else 0:8.1f}{row}", flush=True)
 
 
 def shown_error(
-    way: str, script: list[str], folder: Path, number: int, peers: Path, arguments: list[str], truths: list[float]
+    way: str,
+    script: list[str],
+    folder: Path,
+    number: int,
+    peers: Path,
+    arguments: list[str],
+    truths: list[float],
+    meter: str = "",
 ) -> float | None:
     took, out = folder / f"truth-{number}", folder / f"seen-{number}"
     words = [*script, str(took), *arguments]
@@ -117,9 +166,9 @@ def shown_error(
     elif way == "pyinstrument":
         command = [str(peers / "python"), "-m", "pyinstrument", "-r", "json", "-o", str(out), *words]
     else:
-        meter = f"replay:{folder / 'meter.csv'}"
+        meters = meter or f"replay:{folder / 'meter.csv'}"
         out = out.with_suffix(".watt")
-        command = [sys.executable, "-m", "wattribute", "profile", "-q", "--meters", meter, "--mode", way]
+        command = [sys.executable, "-m", "wattribute", "profile", "-q", "--meters", meters, "--mode", way]
         command += ["-o", str(out), *words]
     try:
         subprocess.run(command, capture_output=True, cwd=folder, timeout=300)
@@ -128,8 +177,11 @@ def shown_error(
     if not took.exists() or not out.exists():
         return None
     truth = json.loads(took.read_text())
+    if meter:
+        truth = {name: WATTS[name] * took_s for name, took_s in truth.items()}
     true_a = 100 * truth["a"] / (truth["a"] + truth["b"])
-    seen = {"py-spy": by_py_spy, "pyinstrument": by_pyinstrument}.get(way, by_wattribute)(out)
+    peer = {"py-spy": by_py_spy, "pyinstrument": by_pyinstrument}.get(way)
+    seen = by_wattribute(out, "total_j" if meter else "total_ns") if peer is None else peer(out)
     truths.append(true_a)
     whole = sum(seen.values())
     return abs(100 * seen["a"] / whole - true_a) if whole else None
@@ -158,11 +210,11 @@ def by_pyinstrument(path: Path) -> dict[str, float]:
     return seen
 
 
-def by_wattribute(path: Path) -> dict[str, float]:
+def by_wattribute(path: Path, column: str) -> dict[str, float]:
     import wattribute
 
-    rows = wattribute.attribute(wattribute.read(path), by="frame", bounds=False).rows
-    total = dict(zip(rows["frame"], rows["total_ns"], strict=True))
+    rows = wattribute.attribute(wattribute.read(path), by="frame", bounds=False, scope="machine").rows
+    total = dict(zip(rows["frame"], rows[column], strict=True))
     return {name: float(total.get(name, 0)) for name in ("a", "b")}
 
 
@@ -205,6 +257,7 @@ def main() -> None:
         rows = "\n".join(f"{i / 100},{i}" for i in range(20_000))
         (folder / "meter.csv").write_text(f"time_s,package 0:energy_j\n{rows}\n")
         shares_of_time(folder, given.peers, given.seconds)
+        shares_of_energy(folder, given.peers, given.seconds)
         print()
         ways = commands(str(script), given.peers, folder)
         results: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}

@@ -66,6 +66,22 @@ def test_a_wait_for_a_cpu_counts_for_the_stack_in_which_it_waits():
     assert spent(rows, clock, 300) == {1: 60, 2: 0}
 
 
+def test_a_turn_that_no_look_saw_does_not_make_a_sleep_compute():
+    # One CPU for both: 2 is seen asleep and then waiting, with a clock that stands still; once 1 had a turn in between.
+    waits = 2 | STACK_WAITS
+    turns = [(SLEEPS, 0), (waits, 0), (WAITS, 30), (WAITS, 50)] * 12 + [
+        (SLEEPS, 0),
+        (waits, 0),
+        (waits, 80),
+        (WAITS, 0),
+    ]
+    at = 100 * np.arange(len(turns))
+    clock = np.cumsum([cpu for _, cpu in turns])
+    samples = looks(*zip(at.tolist(), clock.tolist(), (stack for stack, _ in turns), strict=True))
+    rows, cpu = placed(samples, LANE)
+    assert spent(rows, cpu, int(at[-1])) == {1: int(clock[-1]), 2: 0}
+
+
 def test_who_computes_where_nothing_runs_while_it_is_looked_at():
     # One CPU for both: always seen waiting. 1 is seen with a clock that goes on, 2 with one that stands still.
     at_one, at_two = WAITS, 2 | STACK_WAITS

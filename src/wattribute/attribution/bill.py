@@ -55,6 +55,7 @@ CLOCK_ERROR_RATIO = (
 )
 MAX_LOAD_RATIO = 4.0  # of the loads around a look that are believed; joules per CPU second change with their root
 KIND = "others"  # of the locations that are added
+COMMAND = "command"
 
 
 @dataclass(frozen=True)
@@ -306,14 +307,20 @@ class Bill(NamedTuple):
 
 def bill_of(curve: Energy, how: Division, ticks_per_s: int) -> Bill:
     """The bill of a device over all of a curve: static apart, and what is the command's by its own rule."""
-    added = AddedRows(0, 1)
-    parts = divide(curve, replace(how, rule="apart", added=added), ticks_per_s)
-    own = divide(curve, replace(how, added=added), ticks_per_s).own
-    others, static = (parts.rest[at].measured if at in parts.rest else np.nan for at in added)
+    parts = bill_curves(curve, how, ticks_per_s)
+    command, others, static = (parts[name].measured if name in parts else np.nan for name in (COMMAND, OTHERS, STATIC))
+    own = divide(curve, replace(how, added=AddedRows(0, 1)), ticks_per_s).own
     limits = (np.nan, np.nan)
     if how.usage is not None and len(own.least):
         limits = float(own.least.sum()), float(own.most.sum())
-    return Bill(parts.own.measured, others, static, own.measured, *limits)
+    return Bill(command, others, static, own.measured, *limits)
+
+
+def bill_curves(curve: Energy, how: Division, ticks_per_s: int) -> dict[str, Energy]:
+    """The parts of a curve, static apart: COMMAND, and OTHERS and STATIC where they are known."""
+    parts = divide(curve, replace(how, rule="apart", added=AddedRows(0, 1)), ticks_per_s)
+    rest = {name: parts.rest[at] for at, name in enumerate((OTHERS, STATIC)) if at in parts.rest}
+    return {COMMAND: parts.own, **rest}
 
 
 def can_split(recording: Recording) -> bool:

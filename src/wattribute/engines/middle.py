@@ -12,7 +12,7 @@ from ..alignment.merge import merge
 from ..alignment.response import lines as sensor_lines
 from ..alignment.sanity import Check, examine
 from ..alignment.topology import Topology
-from ..attribution.bill import Bill, Division, bill_of, divide, division_of, scope_of, undivided_reason
+from ..attribution.bill import Bill, Division, bill_curves, bill_of, divide, division_of, scope_of, undivided_reason
 from ..attribution.calibration import Calibration, calibrate
 from ..attribution.clip import SpanWindow as ClippedSpans
 from ..attribution.floors import REST, utilisation_of
@@ -37,6 +37,7 @@ __all__ = [
     "Energy",
     "MeteredDevice",
     "Topology",
+    "bill_curves",
     "bill_of",
     "calibrate",
     "curve_bounds",

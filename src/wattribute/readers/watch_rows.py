@@ -21,6 +21,7 @@ from ..journal.layouts import DELAY_LANE, NATIVE_LANE, NO_STACK, STACK_RUNS, STA
 WINDOW = 16  # looks
 _SIMILAR = ((1, 2), (0, 2), (1, 0))  # of each kind of look: which other kinds are most like it
 SEEN_RUNNING = 0.3  # of the CPU time that looks must have seen, to be believed about who computes
+UNSEEN_TURNS = 0.1  # of the gaps with the same stack at both ends, in which another one may have had its turn
 NEGLIGIBLE = 0.01  # of a process's CPU time: so much of native threads' is the ends of Python's
 Ints = npt.NDArray[np.int64]
 
@@ -76,18 +77,19 @@ def _load(rows: Any, states: Any, length: Any, on_cpu: Any) -> Any:
     """For each half of a gap the part of its stack's time that was on a CPU.
 
     Where a machine has one CPU for the program and the watch, nothing runs while it is looked at: then the clocks say
-    it, of gaps with the same stack at both ends, where it was not blocked.
+    it, of gaps with the same stack at both ends, where it was not blocked in the end. A stack whose clock moved in few
+    of these does not compute: it was left and entered again in between, unseen.
     """
     _, number = np.unique(rows["stack"], return_inverse=True)
     stack = np.repeat(number, 2)[1:-1]
     whole, part = np.bincount(stack, length), np.bincount(stack, length * on_cpu)
     spent = np.diff(rows["value"])
     if part.sum() < SEEN_RUNNING * spent.sum():
-        could = (states & (STACK_RUNS | STACK_WAITS)) != 0
-        same = (number[1:] == number[:-1]) & could[1:] & could[:-1]
-        count = len(whole)
-        whole = np.bincount(number[1:][same], np.diff(rows["time"])[same], count)
-        part = np.bincount(number[1:][same], spent[same], count)
+        same = (number[1:] == number[:-1]) & ((states[1:] & (STACK_RUNS | STACK_WAITS)) != 0)
+        count, at = len(whole), number[1:][same]
+        whole, part = np.bincount(at, np.diff(rows["time"])[same], count), np.bincount(at, spent[same], count)
+        moved, gaps = np.bincount(at, spent[same] > 0, count), np.bincount(at, minlength=count)
+        part = np.where(moved < UNSEEN_TURNS * gaps, 0.0, part)
     load = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
     return load[stack]
 

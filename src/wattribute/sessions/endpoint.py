@@ -14,9 +14,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..model.status import DeviceStatus
 from ..outputs.timeseries.openmetrics import TYPES, exposition
-from ..outputs.timeseries.series import Labels, Series
+from ..outputs.timeseries.series import POWER, PROCESS_POWER, STATIC_POWER, Floats, Ints, Labels, Series, clean
 from .journal_series import JournalReader
+from .processes import ProcessPowers, floors_w
 
 MOST_SERIES = 1000
 MOST_AT_ONCE = 16
@@ -37,6 +41,8 @@ class Endpoint(ThreadingHTTPServer):
         self._follower, self._lock = follower, threading.Lock()
         self._latest: dict[tuple[str, Labels], Series] = {}
         self._room = threading.Semaphore(MOST_AT_ONCE)
+        self._processes: ProcessPowers | None = None
+        self._split: list[Series] = []
 
     def follow(self) -> None:
         """Take what is new."""
@@ -47,11 +53,38 @@ class Endpoint(ThreadingHTTPServer):
                     if key in self._latest or len(self._latest) < MOST_SERIES:
                         self._latest[key] = replace(each, times_ns=each.times_ns[-1:], values=each.values[-1:])
                 if not self._follower.behind:
-                    return
+                    break
+            self._split = self._divide()
+
+    def _divide(self) -> list[Series]:
+        """The power of this machine now: what processes draw of it, and what it draws at rest."""
+        powers = [each for each in self._latest.values() if each.metric is POWER]
+        if not powers:
+            return []
+        if self._processes is None:
+            host = dict(powers[0].labels).get("host", "")
+            self._processes = ProcessPowers(floors_w(self._follower.devices(), host))
+        devices = []
+        for each in powers:
+            labels = dict(each.labels)
+            devices.append(
+                DeviceStatus(
+                    labels["device"], labels["kind"], power_w=float(each.values[-1]), apart=labels.get("apart", "")
+                )
+            )
+        common = {name: value for name, value in powers[0].labels if name in ("host", "run", "zone")}
+        at_ns = int(max(each.times_ns[-1] for each in powers))
+        watts = [(PROCESS_POWER, {"process": clean(row.name)}, row.power_w) for row in self._processes(at_ns, devices)]
+        watts.append((STATIC_POWER, {}, self._processes.static_w(devices)))
+        return [
+            Series(metric, tuple(sorted((common | more).items())), *_point(at_ns, power_w), at_ns)
+            for metric, more, power_w in watts
+            if power_w is not None
+        ]
 
     def text(self, openmetrics: bool) -> str:
         with self._lock:
-            latest = list(self._latest.values())
+            latest = [*self._latest.values(), *self._split]
         return exposition(latest, openmetrics, times=False)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -68,6 +101,10 @@ class Endpoint(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A scraper that hangs up is no news."""
+
+
+def _point(at_ns: int, value: float) -> tuple[Ints, Floats]:
+    return np.array([at_ns], np.int64), np.array([value])
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..journal import file as journal
-from ..model import Signal
+from ..model import Device, Signal
 from ..outputs.timeseries.series import Ints, Series, SeriesRule, tracks
 from ..readers import journal as build
 from .running_series import Integral, Rule, Slope, Total, Value
@@ -71,6 +71,12 @@ class JournalReader:
         self._rest = data[end:]
         tables = [np.frombuffer(b"".join(p), kind) for p, kind in zip(payloads, self._types, strict=True)]
         return self._points(tables, last and not self.behind)
+
+    def devices(self) -> dict[str, Device]:
+        """The devices of the run by name, once its journal has begun."""
+        meters = () if self._about is None else self._about["meters"]
+        about = (channel["device"] for meter in meters for channel in meter["channels"])
+        return {one["name"]: Device(one["name"], one["kind"], properties=one["properties"]) for one in about}
 
     def close(self) -> None:
         if self._file is not None:

@@ -195,6 +195,7 @@ def test_a_scraper_finds_what_is_served(place):
         ((labels, watts),) = server.query('wattribute_power_watts{device="GPU 0"}')
         assert 250 <= watts < 257
         assert (labels["kind"], labels["run"].split()[0]) == ("gpu", os.path.basename(sys.executable))
+        until(lambda: "wattribute_process_power_watts{" in _served(port))  # two looks at /proc, a second apart
     finally:
         (place / "go").touch()
         _, words = running.communicate()

@@ -1,6 +1,7 @@
 """A finished recording sent to real servers: what they answer is what was recorded."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from tests.outputs.timeseries.servers import Prometheus, SecuredInflux, SecuredV
 from wattribute.errors import NoDataError, OptionError, OutputError
 from wattribute.model import Recording
 from wattribute.outputs.timeseries.send import send
-from wattribute.outputs.timeseries.series import series
+from wattribute.outputs.timeseries.series import bill_series, series
+from wattribute.testing.simulation import Simulation, Wave
 
 RUN = "train it.py 2025-10-09T08:53:20.123Z"
 END_S = EPOCH_NS / 1e9 + 30
@@ -21,6 +23,25 @@ COUNTED = f'sum(last_over_time(wattribute_energy_joules_total{{run="{RUN}", apar
 
 def by_device(rows):
     return {labels["device"]: value for labels, value in rows}
+
+
+def test_the_bill_of_a_finished_run_is_a_counter_with_its_parts(tmp_path):
+    """20 W x 10 s static, 30 W x 6 s the command, 30 W x 10 s a neighbour: 680 J."""
+    machine = Simulation(length_s=10)
+    cpu = machine.device("package 0", floor_w=20).counter(period_s=0.02)
+    machine.thread(cpu, [("work", 1.0, 7.0, 30.0)])
+    machine.tenant(cpu, "neighbour", Wave(30.0), cores=1.0)
+    recording = machine.run().recording
+    floors = {"host": "n01", "devices": {"package 0": {"floor_w": 20.0, "low_w": 20.0, "high_w": 20.0}}}
+    recording = replace(recording, metadata={**recording.metadata, "floors": floors})
+    parts = {dict(each.labels)["part"]: float(each.values[-1]) for each in bill_series(recording, EPOCH_NS)}
+    assert parts == pytest.approx({"command": 180, "others": 300, "static": 200}, rel=1e-3)
+    send(recording, f"openmetrics:{tmp_path / 'x.om'}", start=EPOCH_NS)
+    assert 'wattribute_bill_joules_total{device="package 0"' in (tmp_path / "x.om").read_text()
+
+
+def test_a_recording_that_tells_no_parts_has_no_bill(recording):
+    assert list(bill_series(recording, EPOCH_NS)) == []
 
 
 @pytest.mark.parametrize("form", ["influx", "prometheus", "csv"])

@@ -14,6 +14,7 @@ import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute import archive
 from wattribute.errors import OptionError, OutputError
+from wattribute.testing.simulation import Simulation, Wave
 from wattribute.views.report import write_report
 from wattribute.views.report.markdown import plain
 from wattribute.views.report.story import story
@@ -53,6 +54,16 @@ def test_the_story_has_the_numbers_of_attribution():
     assert [section.title for section in told.sections] == [
         "Where the energy went", "When", "Who used it", "By process", "Call paths", "Sensors", "How we know",
     ]  # fmt: skip
+
+
+def test_a_story_on_a_shared_machine_says_whose_it_was():
+    machine = Simulation(length_s=10)
+    cpu = machine.device("package 0").counter(period_s=0.02)
+    machine.thread(cpu, [("work", 0.0, 10.0, 30.0)])
+    machine.tenant(cpu, "neighbour", Wave(30.0), cores=1.0)
+    (section,) = (section for section in story(machine.run().recording).sections if section.title == "Whose it was")
+    assert section.sentences == ["600 J on this machine: 300 J this command, 300 J other processes."]
+    assert section.picture.name == "bill"
 
 
 def test_zone_and_selection_reach_the_story():

@@ -43,9 +43,9 @@ def send(
     target = None if to.startswith(FILE) else targets.parse(to)
     recording = as_recording(recording)
     epoch_ns = _epoch_ns(recording, start)
-    from .series import points, series
+    from .series import bill_series, points, series
 
-    all_series = list(series(recording, epoch_ns))
+    all_series = [*series(recording, epoch_ns), *bill_series(recording, epoch_ns)]
     if not all_series:
         raise NoDataError("there is no energy, power or other reading of a device to send")
     if target is None:

@@ -3,7 +3,8 @@
 Every device has its energy as a counter of joules that starts at 0 with the run, and its power as a gauge: the power
 sensor's readings, else the slope of its energy. What else its sensors say (temperature, utilisation …) comes as gauges
 with the sensor's name. One energy source per device; a device whose energy another one includes carries
-``apart="true"``, so that sums over ``apart=""`` count nothing twice, and estimates carry ``estimated="true"``.
+``apart="true"``, so that sums over ``apart=""`` count nothing twice, and estimates carry ``estimated="true"``. The
+bill of a finished run is a counter of its own, with a ``part`` each for the command, others and static.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...engines.middle import MeteredDevice, metered_devices, tidy
+from ...engines.middle import MeteredDevice, bill_curves, device_division, metered_devices, tidy
 from ...errors import NoDataError
-from ...model import Device, Recording, Signal
-from ...model.constants import POWER_SPAN_S
+from ...model import Device, Question, Recording, Signal
+from ...model.constants import OTHERS, POWER_SPAN_S
 from ...model.ledger import UNKNOWN_PLACE
 from ...sensors import contains
 
@@ -61,7 +62,19 @@ _OTHERS = {
     "B": (Metric("memory", "bytes", "gauge", "By", "Memory in use."), 1.0),
     "Hz": (Metric("clock", "hertz", "gauge", "Hz", "Clock frequency."), 1.0),
 }
-METRICS = (ENERGY, POWER, *(metric for metric, _ in _OTHERS.values()))
+BILL = Metric("bill", "joules", "counter", "J", "Energy of the run by whose it is: part is command, others or static.")
+PROCESS_POWER = Metric(
+    "process_power",
+    "watts",
+    "gauge",
+    "W",
+    "Power of CPUs and memory above rest, by CPU time, of processes of one name.",
+)
+STATIC_POWER = Metric(
+    "static_power", "watts", "gauge", "W", "Power at rest of the devices that count, where it is known."
+)
+METRICS = (ENERGY, POWER, BILL, PROCESS_POWER, STATIC_POWER, *(metric for metric, _ in _OTHERS.values()))
+_PART_LABELS = {OTHERS: "others"}
 
 
 @dataclass(frozen=True)
@@ -206,6 +219,23 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
             times_ns, values = slopes(*last_of_each(times_ns, values))
         if len(times_ns):
             yield Series(track.metric, track.labels, times_ns, values, epoch_ns, track.inside)
+
+
+def bill_series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
+    """The energy of each device that counts, divided between the command, other processes and static; nothing where
+    the recording does not tell any of them apart."""
+    common = {"run": run_name(recording.metadata, epoch_ns), "zone": str(recording.metadata.get("zone") or "")}
+    try:
+        counted = [one for one in metered_devices(recording) if one.entry.counted and not one.parts]
+    except NoDataError:
+        return
+    for one in counted:
+        how = device_division(recording, one, Question(scope="process"))
+        parts = bill_curves(one.energy(recording).between(*recording.life), how, recording.clock.ticks_per_s)
+        for name, curve in parts.items() if len(parts) > 1 else ():
+            more = {"part": _PART_LABELS.get(name, name), "estimated": "true" if curve.signal.estimated else ""}
+            times_ns, values = last_of_each(recording.clock.ns(curve.times) + epoch_ns, curve.values)
+            yield Series(BILL, _labels(one.device, common | more), times_ns, values, epoch_ns)
 
 
 def last_of_each(times_ns: Ints, totals: Floats, step_ns: int = SLOPE_NS) -> tuple[Ints, Floats]:

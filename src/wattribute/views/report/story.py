@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...errors import NoDataError
 from ...model import Attribution, Recording
+from ...model.constants import OTHERS, STATIC
 from .. import charts, names
 from ..charts.captions import by_frame, device_label, run_name
 from ..charts.curves import shown_ticks
@@ -81,6 +82,7 @@ def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
     quiet = replace(view, problems=())  # listed once, at the end, and not under every picture
     sections = [
         Section(f"Where the {'time' if view.unit == 's' else 'energy'} went", picture=picture("books", quiet)),
+        *_bill(quiet),
         Section("When", picture=picture("timeline" if view.unit == "s" else "power", quiet)),
         _who(view, zone),
         *_processes(quiet),
@@ -193,6 +195,23 @@ def _who(attribution: Attribution, zone: str | None) -> Section:
         columns[2] = "time (self)"
         columns, *table = ([*line[:4], line[6]] for line in (columns, *table))
     return Section("Who used it", notes, table=StoryTable(columns, table, frozenset(range(2, len(columns)))))
+
+
+def _bill(attribution: Attribution) -> list[Section]:
+    """The command, other processes and static apart, where the recording tells any of them."""
+    from ...engines import scope_fields
+
+    table = regrouped(attribution, ("device", "frame"), **scope_fields(attribution.recording))
+    parts = by_frame(table)
+    apart = {name: parts.pop(name) for name in (OTHERS, STATIC) if name in parts}
+    if not apart:
+        return []
+    words = [f"{amount(sum(parts.values()), table.unit)} this command"]
+    words += [f"{amount(joules, table.unit)} {name}" for name, joules in apart.items()]
+    measured = amount(total(table, "measured"), table.unit)
+    return [
+        Section("Whose it was", [f"{measured} on this machine: {', '.join(words)}."], picture("bill", attribution))
+    ]
 
 
 def _processes(attribution: Attribution) -> list[Section]:

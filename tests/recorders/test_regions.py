@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.meters.fakes import FakePowercap, Wave
-from wattribute import attribute, count, record, region
+from wattribute import attribute, count, read, record, region
 from wattribute.errors import OptionError
 from wattribute.model import Clock, Recording
 from wattribute.readers import region_files
@@ -545,3 +545,26 @@ def test_a_recorded_block_reads_powercap_at_its_edges(tmp_path):
     before = np.searchsorted(signal.times, spans.start) - 1
     assert (spans.start - signal.times[before]).min() < 100_000  # ns: the best of twenty; the sampler's are 20 ms apart
     assert signal.declared["file"] == str(tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj")
+
+
+def test_a_traced_program_reads_powercap_where_functions_begin(tmp_path):
+    zones = {"intel-rapl:0": ("package-0", 0)}
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import time, wattribute\n"
+        "def work():\n    time.sleep(0.005)\n"
+        "for _ in range(20):\n    work()\n"
+        "with wattribute.region('marked'):\n    pass\n"
+    )
+    with FakePowercap(tmp_path / "sys", zones, [Wave(100)]):
+        words = ["profile", "--mode", "trace", "--meters", f"rapl:{tmp_path / 'sys'}", "-o", "x.watt", str(program)]
+        subprocess.run([sys.executable, "-m", "wattribute", *words], cwd=tmp_path, check=True, capture_output=True)
+    recording = read(tmp_path / "x.watt")
+    (signal,) = (signal for signal in recording.signals if signal.unit == "J")
+    spans = recording.spans.spans(0)
+    names = np.array(recording.frames.name)[spans.frame]
+    assert (names == "marked").sum() == 1
+    begins = spans.start[names == "work"]
+    before = np.searchsorted(signal.times, begins) - 1
+    assert len(begins) == 20
+    assert (begins - signal.times[before]).min() < 100_000  # ns: the best of twenty; the sampler's are 20 ms apart

@@ -129,8 +129,9 @@ class _Builder:
         self.signals: list[Signal] = []
         self.problems: list[Problem] = []
         self.end = recording.clock.length_ticks
+        files = map(region_files.load, sorted(folder.glob("*.regions")))
         self.regions = {
-            process.header.get("pid"): process for process in map(region_files.load, sorted(folder.glob("*.regions")))
+            process.header.get("pid"): process for process in files if len(process.rows) or len(process.counts)
         }
 
     def add(self, process: ProfiledProcess) -> None:

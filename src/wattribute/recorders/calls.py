@@ -1,7 +1,8 @@
 """Every call and return of a process, as the interpreter tells of them: the mode ``trace`` of :mod:`.stacks`.
 
 From Python 3.12 on by ``sys.monitoring``, before by ``sys.setprofile`` in each thread. Events go to mapped memory, a
-store each, so that what was stored outlives ``os._exit`` and a kill. :class:`CallStatistics` is the mode ``cprofile``.
+store each, so that what was stored outlives ``os._exit`` and a kill; quick energy counters are read along, as at the
+edges of regions. :class:`CallStatistics` is the mode ``cprofile``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 from time import monotonic_ns
 
-from ..journal.layouts import CALL, CALL_LEAVE, CALL_RESUMED
+from ..journal.layouts import CALL, CALL_LEAVE, CALL_RESUMED, COUNTERS
 from .stacks import SUSPENDS
 
 TYPE_CHECKING = False  # as in stacks: a program waits for this
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any
 
+    from .regions import Sink
     from .stacks import Names
 
 _PIECE = 1 << 16  # bytes mapped at a time for one thread
@@ -36,6 +38,11 @@ class Calls:
         self._file, self.names, self._pieces = os.open(stem + ".calls", flags, 0o644), names, 0
         self._lock = _thread.RLock()
         self.closed = False
+        self._edges: Sink | None = None
+        if os.path.exists(os.path.join(os.path.dirname(stem), COUNTERS)):
+            from .regions import Sink
+
+            self._edges = Sink(os.path.dirname(stem)).watch_edges()
 
     def piece(self) -> mmap.mmap:
         """The next part of the file; on a full disk, memory that is thrown away."""
@@ -59,6 +66,7 @@ class Calls:
         number, pack_into = self.names.frame, CALL.pack_into
         known: dict[int, int] = {}
         kept: list[CodeType] = []  # so that no two have the same id
+        edges = self._edges
 
         def write(code: CodeType, flags: int) -> None:
             nonlocal memory, offset
@@ -68,7 +76,11 @@ class Calls:
                 frame = known[id(code)] = -1 if code.co_filename.startswith(_OURS) else number(code)
             if frame < 0:
                 return
-            pack_into(memory, offset, monotonic_ns(), frame | flags, lane)
+            now = monotonic_ns()
+            if edges is not None and now >= edges.due_ns:
+                edges.read_counters(now)
+                now = monotonic_ns()
+            pack_into(memory, offset, now, frame | flags, lane)
             offset += 16
             if offset == _PIECE:
                 memory, offset = self.piece(), 0
@@ -86,6 +98,8 @@ class Calls:
 
     def close(self) -> None:
         self.closed = True
+        if self._edges is not None:
+            self._edges.close()
         os.close(self._file)
 
 

@@ -145,6 +145,15 @@ class Sink:
         REGION.pack_into(memory, offset, now, 0, frame, lane)
         return self, memory, offset + 8, key
 
+    def watch_edges(self) -> Sink:
+        """Read the quick counters at edges that are not those of regions: see ``due_ns`` and ``read_counters``."""
+        try:
+            with self._lock:
+                self._start()
+        except OSError:  # a full disk: the edges go without
+            self.closed = True
+        return self
+
     def read_counters(self, now_ns: int) -> None:
         """Write what the quick counters say at an edge; a thread that comes meanwhile does not read them, too."""
         self.due_ns = sys.maxsize

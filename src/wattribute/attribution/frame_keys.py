@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,6 @@ class FrameKeys:
     labels: tuple[tuple[str | int, ...], ...]
     chosen: npt.NDArray[np.bool_]  # codes whose rows were asked for
     by_path: bool
-
-    @cached_property
-    def step(self) -> npt.NDArray[np.int32]:
-        """Frames of one name have one number: with ``by_path`` they are the same step of a call path."""
-        numbers: dict[str | int, int] = {}
-        each = np.array([numbers.setdefault(label[0], len(numbers)) for label in self.labels], np.int32)
-        return each[self.code]
 
     def masked(self, keep: npt.NDArray[np.bool_]) -> Keys:
         return Keys(np.where(keep, self.code, -1).astype(np.int32), len(self.labels), self.by_path)

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from ..errors import NoDataError
 from ..model import Paths, Problem, Recording, counts
 from . import exact, key_columns, row_selection
-from .frame_keys import FrameKeys
 from .join import Book, GroupResult, Part, Plan
 from .ranges import ENDS, RANGES, STATICS
 from .select import DeviceView
@@ -172,11 +171,11 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
     return _summed(whole)
 
 
-def merged(keys_of_frames: FrameKeys, some: Sequence[RowSums]) -> RowSums:
+def merged(code: npt.NDArray[np.int32], some: Sequence[RowSums]) -> RowSums:
     """Sums of several kinds of groups, or of several parts of the same ones, as one."""
     if len(some) == 1:
         return some[0]
-    trie = _Trie(keys_of_frames) if any(one.paths is not None for one in some) else None
+    trie = _Trie(code) if any(one.paths is not None for one in some) else None
     keys: dict[str, list[Any]] = {name: [one.keys[name] for one in some] for name in _KEY_COLUMNS}
     if trie is not None:
         keys["row"] = [trie.add(one.paths)[0][one.keys["row"]] for one in some if one.paths is not None]
@@ -280,7 +279,7 @@ def tables(recording: Recording, plan: Plan, solved: Sequence[GroupResult | RowS
     some = [one for one in solved if isinstance(one, RowSums)]
     if plain or not some:
         some.append(reduced(plan, grouping(recording, plan), plain))
-    whole = merged(plan.keys, some)
+    whole = merged(plan.keys.code, some)
     books = sorted(whole.books, key=lambda book: book.source)
     devices, problems = _devices(recording, plan, books, whole.devices)
     problems += row_selection.unmatched_words(recording, plan.question)
@@ -296,7 +295,7 @@ def _long(plan: Plan, parts: Sequence[Part]) -> tuple[dict[str, Any], Paths | No
 
     A path of MAX_PATH_FRAMES has no lines below it: what was used there is its own.
     """
-    trie = _Trie(plan.keys) if plan.keys.by_path else None
+    trie = _Trie(plan.keys.code) if plan.keys.by_path else None
     blocks = [_block(block, trie, plan.has_floors) for block in _blocks(parts)]
     static = STATICS if plan.has_floors else ()
     names = (*_KEY_COLUMNS, *_INTEGER_COLUMNS, "self", "total", *RANGES, *static, *_STATISTICS_COLUMNS, *_WORK_COLUMNS)
@@ -413,15 +412,11 @@ def _shortened(lines: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Trie:
-    """Call paths of all locations under one numbering; frames of one name are one step.
+    """Call paths of all locations under one numbering; frames of one name are one step."""
 
-    The last frame's file or line, where it is a key, tells two paths of the same names apart; those above it do not.
-    """
-
-    def __init__(self, keys: FrameKeys) -> None:
-        self._code, self._step = keys.code, keys.step
+    def __init__(self, code: npt.NDArray[np.int32]) -> None:
+        self._code = code
         self._known: dict[tuple[int, int], int] = {}
-        self._first: dict[tuple[int, int], int] = {}  # of the same names
         self._frame: list[int] = []
         self._last: tuple[Paths, Ints, Ints] | None = None
         self.too_long = 0
@@ -433,23 +428,20 @@ class _Trie:
             if np.array_equal(before.frame, paths.frame) and np.array_equal(before.parent, paths.parent):
                 return number, depth
         numbers: list[int] = []
-        firsts: list[int] = []
         depths: list[int] = []
-        frames = np.asarray(paths.frame)
-        columns = (self._code[frames], self._step[frames], frames, np.asarray(paths.parent))
-        for code, step, frame, parent in zip(*(column.tolist() for column in columns), strict=True):
+        for code, frame, parent in zip(
+            self._code[paths.frame].tolist(), paths.frame.tolist(), paths.parent.tolist(), strict=True
+        ):
             depths.append(depths[parent] + 1 if parent >= 0 else 1)
             if depths[-1] > MAX_PATH_FRAMES:
                 self.too_long += 1
                 numbers.append(-1)
-                firsts.append(-1)
                 continue
-            above = firsts[parent] if parent >= 0 else -1
-            if (above, code) not in self._known:
-                self._known[above, code] = len(self._known)
+            key = (numbers[parent] if parent >= 0 else -1, code)
+            if key not in self._known:
+                self._known[key] = len(self._known)
                 self._frame.append(frame)
-            numbers.append(self._known[above, code])
-            firsts.append(self._first.setdefault((above, step), numbers[-1]))
+            numbers.append(self._known[key])
         self._last = paths, np.array(numbers, np.int64), np.array(depths, np.int64)
         return self._last[1:]
 

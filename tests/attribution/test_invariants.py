@@ -206,3 +206,21 @@ def test_recursion_counts_once():
     paths = attribute(recording, by="path").rows.sort(pl.col("path").list.len())
     assert paths["self_j"].to_list() == [4.0, 6.0]
     assert paths["total_j"].to_list() == [10.0, 6.0]
+
+
+def test_paths_of_the_same_names_are_one_row_whatever_the_files_of_their_callers():
+    # main calls run of a.py for 4 s and run of b.py for 6 s, at 10 W; both call step of c.py all the time
+    made = RecordingBuilder().frames("main", "first", "second", "step")
+    made.thread([(0, 10, "main"), (0, 4, "first"), (0, 4, "step"), (4, 10, "second"), (4, 10, "step")])
+    files = [("main", "m.py"), ("run", "a.py"), ("run", "b.py"), ("step", "c.py")]
+    frames = Frames.of([(name, "python", "function", file, 1) for name, file in files])
+    recording = made.counter("package 0", [0, 100], every=10).recording(frames=frames)
+    rows = attribute(recording, by="path,file", threads=1).rows
+    found = {(*row["path"], row["file"]): (row["self_j"], row["total_j"], row["calls"]) for row in rows.to_dicts()}
+    assert len(rows) == len(found)
+    assert found == {
+        ("main", "m.py"): (0, 100, 1),
+        ("main", "run", "a.py"): (0, 40, 1),
+        ("main", "run", "b.py"): (0, 60, 1),
+        ("main", "run", "step", "c.py"): (100, 100, 2),
+    }

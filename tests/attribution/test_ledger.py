@@ -189,6 +189,8 @@ def test_every_verb_says_the_same_total(tmp_path_factory, recording):
         same(sum(book["measured_j"] for book in session.tiles.facts["devices"] if book["added"]))
     finally:
         session.close()
+    wattribute.write(wattribute.attribute(recording, by="run,frame"), folder / "x.csv")
+    same(pl.read_csv(folder / "x.csv", infer_schema_length=None)["self_j"].sum() + _idle(by_frame))
     wattribute.write(by_frame, folder / "x.json")
     rows = json.loads((folder / "x.json").read_text())["rows"]
     same(math.fsum(row["self_j"] for row in rows) + _idle(by_frame))

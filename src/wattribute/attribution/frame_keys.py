@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,16 @@ class FrameKeys:
     labels: tuple[tuple[str | int, ...], ...]
     chosen: npt.NDArray[np.bool_]  # codes whose rows were asked for
     by_path: bool
+
+    @cached_property
+    def step(self) -> npt.NDArray[np.int32]:
+        """The step of each frame in a call path: frames of one name are one, whatever else their own rows say."""
+        if not self.by_path:
+            return self.code
+        first: dict[tuple[bool, str | int], int] = {}
+        each = enumerate(zip(self.chosen.tolist(), self.labels, strict=True))
+        steps = [first.setdefault((chosen, label[0]), code) for code, (chosen, label) in each]
+        return np.array(steps, np.int32)[self.code]
 
     def masked(self, keep: npt.NDArray[np.bool_]) -> Keys:
         return Keys(np.where(keep, self.code, -1).astype(np.int32), len(self.labels), self.by_path)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..errors import NoDataError
 from ..model import Paths, Problem, Recording, counts
 from . import exact, key_columns, row_selection
+from .frame_keys import FrameKeys
 from .join import Book, GroupResult, Part, Plan
 from .ranges import ENDS, RANGES, STATICS
 from .select import DeviceView
@@ -171,11 +172,11 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
     return _summed(whole)
 
 
-def merged(code: npt.NDArray[np.int32], some: Sequence[RowSums]) -> RowSums:
+def merged(frames: FrameKeys, some: Sequence[RowSums]) -> RowSums:
     """Sums of several kinds of groups, or of several parts of the same ones, as one."""
     if len(some) == 1:
         return some[0]
-    trie = _Trie(code) if any(one.paths is not None for one in some) else None
+    trie = _Trie(frames) if any(one.paths is not None for one in some) else None
     keys: dict[str, list[Any]] = {name: [one.keys[name] for one in some] for name in _KEY_COLUMNS}
     if trie is not None:
         keys["row"] = [trie.add(one.paths)[0][one.keys["row"]] for one in some if one.paths is not None]
@@ -279,7 +280,7 @@ def tables(recording: Recording, plan: Plan, solved: Sequence[GroupResult | RowS
     some = [one for one in solved if isinstance(one, RowSums)]
     if plain or not some:
         some.append(reduced(plan, grouping(recording, plan), plain))
-    whole = merged(plan.keys.code, some)
+    whole = merged(plan.keys, some)
     books = sorted(whole.books, key=lambda book: book.source)
     devices, problems = _devices(recording, plan, books, whole.devices)
     problems += row_selection.unmatched_words(recording, plan.question)
@@ -295,7 +296,7 @@ def _long(plan: Plan, parts: Sequence[Part]) -> tuple[dict[str, Any], Paths | No
 
     A path of MAX_PATH_FRAMES has no lines below it: what was used there is its own.
     """
-    trie = _Trie(plan.keys.code) if plan.keys.by_path else None
+    trie = _Trie(plan.keys) if plan.keys.by_path else None
     blocks = [_block(block, trie, plan.has_floors) for block in _blocks(parts)]
     static = STATICS if plan.has_floors else ()
     names = (*_KEY_COLUMNS, *_INTEGER_COLUMNS, "self", "total", *RANGES, *static, *_STATISTICS_COLUMNS, *_WORK_COLUMNS)
@@ -412,11 +413,16 @@ def _shortened(lines: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Trie:
-    """Call paths of all locations under one numbering; frames of one name are one step."""
+    """Call paths of all locations under one numbering.
 
-    def __init__(self, code: npt.NDArray[np.int32]) -> None:
-        self._code = code
+    Paths are one if the names on the way and the keys of the last frame are equal. Those that differ in the keys of
+    their last frame only are continued as one: their callees have the first one as parent.
+    """
+
+    def __init__(self, keys: FrameKeys) -> None:
+        self._keys = keys
         self._known: dict[tuple[int, int], int] = {}
+        self._parents: dict[tuple[int, int], int] = {}
         self._frame: list[int] = []
         self._last: tuple[Paths, Ints, Ints] | None = None
         self.too_long = 0
@@ -428,20 +434,22 @@ class _Trie:
             if np.array_equal(before.frame, paths.frame) and np.array_equal(before.parent, paths.parent):
                 return number, depth
         numbers: list[int] = []
+        parents: list[int] = []  # of the callees of each path
         depths: list[int] = []
-        for code, frame, parent in zip(
-            self._code[paths.frame].tolist(), paths.frame.tolist(), paths.parent.tolist(), strict=True
-        ):
+        columns = (self._keys.code[paths.frame], self._keys.step[paths.frame], paths.frame, paths.parent)
+        for code, step, frame, parent in zip(*(column.tolist() for column in columns), strict=True):
             depths.append(depths[parent] + 1 if parent >= 0 else 1)
             if depths[-1] > MAX_PATH_FRAMES:
                 self.too_long += 1
                 numbers.append(-1)
+                parents.append(-1)
                 continue
-            key = (numbers[parent] if parent >= 0 else -1, code)
-            if key not in self._known:
-                self._known[key] = len(self._known)
+            above = parents[parent] if parent >= 0 else -1
+            if (above, code) not in self._known:
+                self._known[above, code] = len(self._known)
                 self._frame.append(frame)
-            numbers.append(self._known[key])
+            numbers.append(self._known[above, code])
+            parents.append(self._parents.setdefault((above, step), numbers[-1]))
         self._last = paths, np.array(numbers, np.int64), np.array(depths, np.int64)
         return self._last[1:]
 
@@ -656,22 +664,25 @@ def _in_order(plan: Plan, whole: RowSums) -> tuple[Paths | None, dict[str, Any]]
     """Lines with call paths numbered by their frames, a generation after the other: not by who met them first."""
     if whole.paths is None:
         return None, dict(whole.keys)
-    frame, parent = np.asarray(whole.paths.frame), np.asarray(whole.paths.parent)
-    code = plan.keys.code[frame].astype(np.int64) if len(frame) else frame
+    frame, parent = (np.asarray(column, np.int64) for column in (whole.paths.frame, whole.paths.parent))
+    code, step = (column[frame].astype(np.int64) for column in (plan.keys.code, plan.keys.step))
     depth = np.zeros(len(frame), np.int64)
     for i, above in enumerate(parent.tolist()):
         depth[i] = depth[above] + 1 if above >= 0 else 0
-    number = np.full(len(frame) + 1, -1)  # and one for the parent of roots
+    number = np.full(len(frame), -1)
+    as_parent = np.full(len(frame) + 1, -1)  # the first number of the same names; and one for the parent of roots
     by_depth = np.argsort(depth, kind="stable")
     edges = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
     order = []
     for begin, end in pairwise(edges.tolist()):
         some = by_depth[begin:end]
-        some = some[np.lexsort((code[some], number[parent[some]]))]
+        some = some[np.lexsort((code[some], step[some], as_parent[parent[some]]))]
         number[some] = np.arange(begin, end)
+        first, group = _groups([as_parent[parent[some]], step[some]], len(some))
+        as_parent[some] = begin + first[group]
         order.append(some)
     at = np.concatenate([*order, np.empty(0, np.int64)]).astype(np.int64)
-    return Paths(frame[at], number[parent[at]]), {**whole.keys, "row": number[whole.keys["row"]]}
+    return Paths(frame[at], as_parent[parent[at]]), {**whole.keys, "row": number[whole.keys["row"]]}
 
 
 def _statistics(recording: Recording, sums: dict[str, Any], size: int) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def _solved(data: bytes, order: bytes) -> bytes:
     common, task, how = _opened(data, order)
     work = _work(common, task)
     sums = reduce(work, (solve(work, group) for group in task.groups), how, task.sources)
-    return _answer(rollup.merged(task.plan.keys.code, sums), _seen(common.recording.spans.problems(), task.locations))
+    return _answer(rollup.merged(task.plan.keys, sums), _seen(common.recording.spans.problems(), task.locations))
 
 
 def _busy(data: bytes, order: bytes, locations: Sequence[int]) -> dict[int, Intervals]:
@@ -245,7 +245,7 @@ def _whole(data: bytes, order: bytes, *shares: bytes) -> bytes:
     """Combine the parts of a large group."""
     _, task, how = _opened(data, order, ())
     answers = [pickle.loads(share) for share in shares]
-    whole = rollup.merged(task.plan.keys.code, [reduced for reduced, _ in answers])
+    whole = rollup.merged(task.plan.keys, [reduced for reduced, _ in answers])
     problems = [problem for _, some in answers for problem in some]
     return _answer(rollup.collapsed(how, whole, task.sources), problems)
 
@@ -377,7 +377,7 @@ class _Run:
         self.problems += problems
         self.sums.append(reduced)
         if len(self.sums) > 1 and sum(map(len, self.sums[1:])) > max(LINES, len(self.sums[0])):
-            self.sums = [rollup.merged(self.work.plan.keys.code, self.sums)]  # rows are held, not rows of every task
+            self.sums = [rollup.merged(self.work.plan.keys, self.sums)]  # rows are held, not rows of every task
         del self.left[number]
         return ""
 

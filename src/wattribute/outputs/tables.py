@@ -32,7 +32,8 @@ def promised_rows(attribution: Answer) -> pl.DataFrame:
     rows = attribution.rows
     if "estimated" in rows.columns or not len(rows):
         return rows
-    keys = [name for name in ("run", "host", "device", "of") if name in rows.columns]
+    both = {*rows.columns} & {*attribution.devices.columns}  # devices have a run in an ensemble only
+    keys = [name for name in ("run", "host", "device", "of") if name in both]
     keys = keys if "device" in keys else [name for name in keys if name != "host"]
     counted = attribution.devices.filter("counted") if "device" not in keys else attribution.devices
     models = counted.group_by(keys).agg(pl.col("estimated").any())

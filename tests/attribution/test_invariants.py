@@ -170,21 +170,6 @@ def test_equally_named_paths_add_times_and_calls():
         assert (row["self_j"], row["self_ns"], row["power_w"], row["calls"]) == (100, 10 * 10**9, 10, 2)
 
 
-def test_paths_of_equal_names_are_one_row_whatever_files_their_callers_are_in():
-    # call of a.py and of b.py both call work of c.py, 4 s and 6 s at 10 W
-    made = RecordingBuilder().frames("first", "second", "work")
-    made = made.thread([(0, 4, "first"), (0, 4, "work"), (4, 10, "second"), (4, 10, "work")])
-    places = (("call", "a.py"), ("call", "b.py"), ("work", "c.py"))
-    frames = Frames.of([(name, "python", "function", file, 1) for name, file in places])
-    recording = made.counter("package 0", [0, 100], every=10).recording(frames=frames)
-    rows = attribute(recording, by="path,file", threads=1).rows.to_dicts()
-    assert [(row["path"], row["file"], row["self_j"], row["self_ns"], row["calls"]) for row in rows] == [
-        (["call", "work"], "c.py", 100, 10 * 10**9, 2),
-        (["call"], "b.py", 0, 0, 1),
-        (["call"], "a.py", 0, 0, 1),
-    ]
-
-
 @settings(max_examples=60, deadline=None)
 @given(recordings(), st.integers(-5, 30), st.integers(1, 20))
 def test_a_part_of_the_time(made, begin, length):

@@ -64,10 +64,17 @@ def seeds(folder: Path) -> dict[str, Path]:
     wattribute.save(recording, folder / "run.watt")
     found["watt-run"] = folder / "run.watt"
     with Writer(folder / "otf2", "trace") as trace:
-        location = trace.location("l", trace.process("p", trace.node("n")))
+        node = trace.node("n", domain="shared_memory")
+        process, region = trace.process("p", trace.node("0", "package", node)), trace.region("main")
+        location, recorder = trace.location("l", process), trace.location("m", process, "metric")
+        power = trace.metric_class([trace.member("probe", "W", "absolute_point", "double")])
+        scopes = (("location", location.number), ("process", process), ("node", 1), ("group", 0))
+        metrics = [trace.metric_instance(power, recorder.number, *scope) for scope in scopes]
+        trace.window("w", [location.number])
         for at in range(0, 1000, 10):
-            location.enter(at, 0)
-            location.leave(at + 5, 0)
+            location.enter(at, region)
+            location.leave(at + 5, region)
+            recorder.metric(at, metrics[at // 10 % 4], float(at))
     found["otf2-trace"] = folder / "otf2"
     return found
 
@@ -188,6 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--only", default="")
+    parser.add_argument("--first", type=int, default=0, help="number of the first file; others are damaged otherwise")
     options = parser.parse_args()
     table: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as place:
@@ -196,7 +204,7 @@ def main() -> None:
         for name, seed in seeds(Path(place, "seeds")).items():
             if options.only not in name:
                 continue
-            counts, failures = tried(name, seed, options.files, Path(place, "scratch"))
+            counts, failures = tried(name, seed, options.files, Path(place, "scratch"), options.first)
             table[format_of(Path(name))] += counts
             for failure in failures[:3]:
                 print(failure)

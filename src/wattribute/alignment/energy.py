@@ -39,6 +39,7 @@ class Energy:
     ``least`` and ``most`` say for each interval between two knots how much can truly have been used in it; they differ
     only where an interval was cut in two by ``between``. ``bounded``: a meter counted it, so that bounds hold. A knot
     stands where a change was most likely made; ``seen`` has the readings that showed it, where those are not the same.
+    ``read`` has the values as they were read, where ``values`` add what the counter had not counted yet.
     """
 
     signal: Signal
@@ -55,6 +56,7 @@ class Energy:
     window_edges: Ints | None = None  # of a part of a curve whose windows are the whole's, not its own knots'
     problems: tuple[Problem, ...] = ()
     seen: Ints | None = None
+    read: Floats | None = None
 
     @cached_property
     def windows(self) -> tuple[Ints, Floats, Floats]:
@@ -141,6 +143,7 @@ class Energy:
             most=most,
             base=self.base + float(values[0]),
             seen=seen,
+            read=None,
         )
 
 
@@ -153,6 +156,7 @@ def _nothing() -> dict[str, Any]:
         "least": none,
         "most": none,
         "seen": None,
+        "read": None,
     }
 
 
@@ -206,7 +210,8 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     curve -= curve[0]
     rises = np.diff(curve)
     if signal.kind == "counter" and signal.polled and latency and "seen" not in common:
-        curve += _uncounted(times, curve, latency)
+        common["read"] = curve
+        curve = curve + _uncounted(times, curve, latency)
     return Energy(
         **common,
         times=times,

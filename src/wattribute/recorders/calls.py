@@ -13,7 +13,7 @@ import os
 import sys
 from time import monotonic_ns
 
-from ..journal.layouts import CALL, CALL_LEAVE, CALL_RESUMED
+from ..journal.layouts import CALL, CALL_LEAVE, CALL_RESUMED, COUNTERS
 from .stacks import SUSPENDS
 
 TYPE_CHECKING = False  # as in stacks: a program waits for this
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any
 
+    from .regions import Sink
     from .stacks import Names
 
 _PIECE = 1 << 16  # bytes mapped at a time for one thread
@@ -37,9 +38,11 @@ class Calls:
         self._file, self.names, self._pieces = os.open(stem + ".calls", flags, 0o644), names, 0
         self._lock = _thread.RLock()
         self.closed = False
-        from .regions import Sink
+        self._edges: Sink | None = None
+        if os.path.exists(os.path.join(os.path.dirname(stem), COUNTERS)):
+            from .regions import Sink
 
-        self._edges = Sink(os.path.dirname(stem)).watch_edges()
+            self._edges = Sink(os.path.dirname(stem)).watch_edges()
 
     def piece(self) -> mmap.mmap:
         """The next part of the file; on a full disk, memory that is thrown away."""
@@ -74,7 +77,7 @@ class Calls:
             if frame < 0:
                 return
             now = monotonic_ns()
-            if now >= edges.due_ns:
+            if edges is not None and now >= edges.due_ns:
                 edges.read_counters(now)
                 now = monotonic_ns()
             pack_into(memory, offset, now, frame | flags, lane)
@@ -95,7 +98,8 @@ class Calls:
 
     def close(self) -> None:
         self.closed = True
-        self._edges.close()
+        if self._edges is not None:
+            self._edges.close()
         os.close(self._file)
 
 

@@ -213,7 +213,7 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
             values = raw.astype(np.float64) * track.factor
         else:
             curve = track.device.energy(recording)
-            times, values = curve.times, curve.values
+            times, values = curve.times, curve.values if curve.read is None else curve.read
         times_ns = recording.clock.ns(times) + epoch_ns
         if track.rule == "slope":
             times_ns, values = slopes(*last_of_each(times_ns, values))

@@ -26,7 +26,7 @@ bench: $(STAMP)
 
 # wattribute and its peers against simulated sensors and recorded GPUs; installs the peers in build/truth
 truth: $(STAMP)
-	@$(BIN)/python benchmarks/truth.py
+	@$(BIN)/python benchmarks/truth.py $(if $(PUBLISH),--publish)
 
 docs: $(STAMP)
 	$(BIN)/python tools/make_cli_reference.py
@@ -56,7 +56,7 @@ wheel: $(STAMP)
 	$(BIN)/python -m build -q
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
-	$(BIN)/python tools/check_wheel.py dist/*.whl
+	$(BIN)/python tools/check_wheel.py dist/*.whl dist/*.tar.gz $(if $(filter true,$(CI)),--require-all)
 
 # the wheels of a release (needs Docker or Podman)
 wheels: $(STAMP)

@@ -5,6 +5,7 @@ twin takes over and says so. ``WATTRIBUTE_REQUIRE_CORE=1`` makes that an error i
 """
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -15,6 +16,17 @@ from setuptools.command.build_ext import build_ext
 SOURCES = sorted(str(path) for path in Path("src/wattribute/_core").glob("*.c"))
 FLAGS = ["-std=c11", "-O3", "-g0", "-fvisibility=hidden", "-Wall", "-Wextra"]
 FLAGS += ["-ffp-contract=off", "-fno-math-errno", "-fwrapv"]  # the bits of the NumPy twin
+
+
+def long_description() -> str:
+    """The README with links that lead to the repository: elsewhere its files are not beside it."""
+    home = re.search(r'^Homepage = "(.+)"$', Path("pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert home is not None
+    return re.sub(
+        r"(!?)(\[[^\]]*\]\()(?!https?:|#|mailto:)",
+        lambda match: f"{match[1]}{match[2]}{home[1]}/{'raw' if match[1] else 'blob'}/main/",
+        Path("README.md").read_text(encoding="utf-8"),
+    )
 
 
 class SharedLibrary(build_ext):
@@ -49,4 +61,9 @@ core = Extension(
     libraries=["m"] + ["pthread"] * sys.platform.startswith("linux"),
     optional=os.environ.get("WATTRIBUTE_REQUIRE_CORE", "0") in ("", "0"),
 )
-setup(ext_modules=[core] if SOURCES else [], cmdclass={"build_ext": SharedLibrary, "bdist_wheel": AnyPython})
+setup(
+    ext_modules=[core] if SOURCES else [],
+    cmdclass={"build_ext": SharedLibrary, "bdist_wheel": AnyPython},
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
+)

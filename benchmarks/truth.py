@@ -1,11 +1,11 @@
 """Energy tools against a truth: wattribute and its peers on simulated sensors and on recorded GPUs with a real meter.
 
-    python benchmarks/truth.py [--tools wattribute zeus …] [--cases gpu-constant …] [--jobs 2] [-o build/truth]
+    python benchmarks/truth.py [--tools wattribute zeus …] [--cases gpu-constant …] [--jobs 2] [-o FOLDER] [--publish]
 
 Every tool has a virtual environment of its own (build/truth/venv) and is called as its documentation says (see
 helpers/truth_tool.py). The sensors are a fake libnvidia-ml and a /sys/class/powercap in a mount namespace (root needed;
 without it the CPU cases are skipped). The truth is the integral of the simulated power, or of the meter, between the
-first and last instant of the work. Writes truth.md, truth.json and truth.svg.
+first and last instant of the work. Writes truth.md, truth.json and truth.svg; ``--publish`` puts them into docs.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ TOOLS = (
     Tool("eco2ai", ("eco2ai", "setuptools<81", "pandas<3"), frozenset({"gpu"}),
          "`Tracker(measure_period=1)`, `start()`, `stop()`; "
          "with pandas 2 (it fails with 3); its CPU is a model from the TDP that reads no counter: not asked"),
-    Tool("perun", ("perun", "nvidia-ml-py"), ALL, "`@perun(sampling_period=0.1)` around the work; its "
-         "energy of each kind of device, from `register_callback`"),
+    Tool("perun", ("perun", "nvidia-ml-py"), ALL, "`@perun(sampling_period=0.1)` around the program, "
+         "`@monitor()` around the work; the region's mean power × its runtime, from `register_callback`"),
     Tool("pyRAPL", ("pyRAPL", "pymongo", "pandas"), frozenset({"cpu", "dram"}),
          "`pyRAPL.setup()`, `Measurement.begin()`, `end()`"),
 )  # fmt: skip
@@ -114,8 +114,8 @@ CASES = (
          zones=(("intel-rapl:0", "package-0", "cpu", Wave(120, 20, 0.5, 0.4)),)),
     Case("cpu-2ms", "as cpu-constant, a counter that refreshes every 2 ms instead of 1 ms", ("cpu",), zones=(PACKAGE,),
          step_s=0.002),
-    Case("cpu-wrap", "the counter of the package wraps around some seconds after the start", ("cpu",), zones=(PACKAGE,),
-         seconds=12, base_uj=RANGE_UJ - 800_000_000),
+    Case("cpu-wrap", "the counter of the package wraps around 2 s before the end", ("cpu",), zones=(PACKAGE,),
+         base_uj=RANGE_UJ - 1_600_000_000),  # 20 s after its start: tools start slowly
     Case("cpu-psys", "psys (150 W) beside its package (80 W); asked: the package", ("cpu",),
          zones=(PACKAGE, ("intel-rapl:1", "psys", "psys", Wave(150)))),
     Case("cpu-dram", "package (80 W) and DRAM (12 W); asked: both", ("cpu", "dram"),
@@ -176,7 +176,7 @@ def install(tool: Tool, folder: Path) -> str:
         return ""
     if not (place / "bin" / "python").exists():
         subprocess.run([sys.executable, "-m", "venv", place], check=True, capture_output=True)
-    pip = [place / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", *tool.packages]
+    pip = [str(place / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", *tool.packages]
     done = subprocess.run(pip, capture_output=True, text=True)
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["pip failed"])[-1]
@@ -186,8 +186,8 @@ def install(tool: Tool, folder: Path) -> str:
 
 def version(tool: Tool, folder: Path) -> str:
     code = f"from importlib.metadata import version; print(version({tool.name!r}))"
-    done = subprocess.run([folder / "venv" / tool.name / "bin" / "python", "-c", code], capture_output=True, text=True)
-    return done.stdout.strip()
+    python = str(folder / "venv" / tool.name / "bin" / "python")
+    return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
 
 
 # ------------------------------------------------------------------------------------------------------------ sensors
@@ -293,14 +293,16 @@ def simulated_cpu(case: Case, folder: Path) -> Iterator[tuple[dict[str, str], di
         os.sched_setscheduler(tree._writer.pid, os.SCHED_FIFO, os.sched_param(10))  # a sensor does not wait for a core
         asked = [number for number, (_, _, part, _) in enumerate(case.zones) if part in case.parts]
 
+        wrap_ns = tree.start_ns + int((RANGE_UJ - case.base_uj) / 1e6 / waves[0].high_w * 1e9)
+
         def truth(instants: Sequence[int]) -> float:
-            wrap_ns = tree.start_ns + int((RANGE_UJ - case.base_uj) / 1e6 / waves[0].high_w * 1e9)
             if case.base_uj and not instants[0] < wrap_ns < instants[1]:
                 raise ValueError("the counter did not wrap around during the work: the tool started too slowly here")
             return sum(tree.energy_j(number, instants[0], instants[1]) for number in asked)
 
         try:
-            yield {}, {"stop": tree._writer.pid} if case.freezes else {}, truth
+            more: dict[str, object] = {"stop": tree._writer.pid} if case.freezes else {}
+            yield {}, more | ({"until_ns": wrap_ns + 2 * 10**9} if case.base_uj else {}), truth
         finally:
             os.kill(tree._writer.pid, 18)  # SIGCONT: it may stand still
 
@@ -363,7 +365,7 @@ def attempt(case: Case, tool: Tool, folder: Path) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="truth-") as place, sensors(case, Path(place)) as (variables, more, truth):
         asked = {
             "parts": case.parts, "seconds": case.seconds, "own": case.own,
-            "table": False, "skip_s": 0, "fault": "", "stop": 0,
+            "table": False, "skip_s": 0, "fault": "", "stop": 0, "until_ns": 0,
             "command": [sleeper(folder), str(case.seconds)] if case.command else None, **more,
         }  # fmt: skip
         (Path(place) / "case.json").write_text(json.dumps(asked))
@@ -441,8 +443,8 @@ def judged(
     if answer["ranges"]:
         outcome.low_j = sum(answer["ranges"][name][0] for name in case.parts)
         outcome.high_j = sum(answer["ranges"][name][1] for name in case.parts)
-        # a program that sleeps has used what its own CPU time is worth at most
-        most_j = whole_j * min(answer["work_cpu_s"] / seconds, 1.0) if case.own else outcome.truth_j
+        # a program that sleeps wakes up now and then: one step of the sensor is as good as nothing
+        most_j = whole_j * step_s / seconds if case.own else outcome.truth_j
         outcome.held = outcome.low_j <= most_j and (outcome.partly or outcome.truth_j <= outcome.high_j)
     return outcome
 
@@ -490,11 +492,12 @@ def markdown(
     lines += ["|---|--:|" + "--:|" * len(tools)]
     for case in cases:
         steps = [o.step_percent for o in outcomes if o.case == case.name and o.step_percent is not None]
-        step = f"{min(steps):.1f}" if steps else ""
+        step = f"{min(steps):.{2 if min(steps) < 1 else 1}f}" if steps else ""
         row = " | ".join(cell(by[case.name, tool.name]) if (case.name, tool.name) in by else "" for tool in tools)
         lines.append(f"| {case.name} | {step} | {row} |")
     lines += ["", "| case | what happens |", "|---|---|"]
     lines += [f"| {case.name} | {case.text}{'; ' + case.note if case.note else ''} |" for case in cases]
+    lines += ["", "![Errors per case and tool](truth.svg)"]
     lines += ["", "Costs, seconds (medians over the cases; import: best of three):", ""]
     lines += ["| tool | version | import | start-up with import | begin | end | CPU of the whole program |"]
     lines += ["|---|---|--:|--:|--:|--:|--:|"]
@@ -577,6 +580,14 @@ def chart(tools: Sequence[Tool], cases: Sequence[Case], outcomes: Sequence[Outco
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def publish(folder: Path, docs: Path = ROOT / "docs") -> None:
+    """Put the results of a run into the page of the docs, in place of those of an earlier one."""
+    page = docs / "truth.md"
+    text, title, _ = page.read_text(encoding="utf-8").partition("## One run\n")
+    page.write_text(f"{text}{title}\n{(folder / 'truth.md').read_text(encoding='utf-8')}", encoding="utf-8")
+    shutil.copy(folder / "truth.svg", docs / "truth.svg")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
@@ -587,6 +598,7 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time (they sleep most of the time)")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "build" / "truth")
+    parser.add_argument("--publish", action="store_true", help="put table and chart into docs/truth.md")
     asked = parser.parse_args()
     folder: Path = asked.output
     folder.mkdir(parents=True, exist_ok=True)
@@ -628,6 +640,8 @@ def main() -> None:
     (folder / "truth.json").write_text(json.dumps(report, indent=1) + "\n")
     (folder / "truth.md").write_text(markdown(report, tools, cases, outcomes))
     (folder / "truth.svg").write_text(chart(tools, cases, outcomes))
+    if asked.publish:
+        publish(folder)
     print(f"{folder}/truth.md, truth.json, truth.svg after {report['seconds']} s")
 
 

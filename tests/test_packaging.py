@@ -4,6 +4,8 @@ import ast
 import re
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import yaml
 
 import wattribute
 from tests.conftest import ROOT
-from tools.check_wheel import claimed
+from tools.check_wheel import NEEDED, SOURCES, claimed, content_problems, source_problems
 from tools.make_recipes import CONDA, SPACK, filled
 
 if sys.version_info >= (3, 11):
@@ -72,6 +74,25 @@ def test_the_install_page_names_every_extra():
         "all",
         "dev",
     }
+
+
+def test_what_does_not_belong_into_an_archive_is_found(tmp_path):
+    wheel, sdist = tmp_path / "x.whl", tmp_path / "x.tar.gz"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in (*NEEDED, "wattribute/_core/watch.c"):
+            archive.writestr(f"{name}.so" if name.endswith("libwattribute") else name, "\x7fELF .symtab")
+        archive.writestr("wattribute-1.dist-info/METADATA", "[more](docs/install.md) [site](https://example.org)")
+    (tmp_path / "wattribute-1" / "docs").mkdir(parents=True)
+    for name in SOURCES - {"LICENSE"}:
+        (tmp_path / "wattribute-1" / name).touch()
+    with tarfile.open(sdist, "w:gz") as archive:
+        archive.add(tmp_path / "wattribute-1", "wattribute-1")
+    assert content_problems(wheel) == [
+        "wattribute/_core/watch.c does not belong into a wheel",
+        "_core/libwattribute.so is not stripped",
+        "the description links to docs/install.md, which is not there",
+    ]
+    assert source_problems(sdist) == ["docs does not belong into a source archive", "LICENSE is missing"]
 
 
 def test_recipes_are_filled_with_version_and_checksum():

@@ -1,4 +1,4 @@
-"""``check_wheel.py WHEEL``: what the wheel holds; then it is installed, without a compiler, on every Python we claim.
+"""``check_wheel.py WHEEL SDIST``: what both hold; the wheel is installed, without a compiler, on every Python we claim.
 
 Each installation gets a virtual environment of its own, and runs ``wattribute demo`` with nothing else on its PATH.
 Pythons that are not on this machine are named and left out; ``--require-all`` makes that an error.
@@ -13,13 +13,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 UNWANTED = re.compile(r"\.(c|h|o|a|pyc)$|(^|/)(tests|docs|benchmarks|__pycache__)/")
+RELATIVE = re.compile(r"\]\((?!https?:|#|mailto:)([^)]+)\)")
 NEEDED = ("_core/libwattribute", "py.typed", "samples/trace/traces.otf2", "samples/run.watt/wattribute.json")
+
+
+SOURCES = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml"}
+SOURCES |= {"setup.cfg", "setup.py", "src"}  # all that a source archive holds
 
 
 def claimed() -> list[str]:
@@ -42,9 +48,25 @@ def interpreter(version: str) -> str | None:
 
 def content_problems(wheel: Path) -> list[str]:
     """What a wheel should not hold, and what it lacks."""
-    names = zipfile.ZipFile(wheel).namelist()
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
     problems = [f"{name} does not belong into a wheel" for name in names if UNWANTED.search(name)]
+    problems += [
+        f"{name} is not stripped" for name in names if name.endswith(".so") and b".symtab" in archive.read(name)
+    ]
+    about = next((archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")), "")
+    problems += [f"the description links to {link}, which is not there" for link in RELATIVE.findall(about)]
     return problems + [f"{name} is missing" for name in NEEDED if not any(name in each for each in names)]
+
+
+def source_problems(sdist: Path) -> list[str]:
+    """What a source archive should not hold, and what it lacks."""
+    with tarfile.open(sdist) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames() if "/" in name]
+    built = (name for name in names if re.search(r"\.(so|dylib|pyc)$", name))
+    strange = sorted({name.partition("/")[0] for name in names} - SOURCES)
+    problems = [f"{name} does not belong into a source archive" for name in (*strange, *built)]
+    return problems + [f"{name} is missing" for name in sorted(SOURCES - {name.partition("/")[0] for name in names})]
 
 
 def try_out(wheel: Path, python: str, folder: Path) -> None:
@@ -69,10 +91,11 @@ def _pip_cache() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
+    parser.add_argument("sdist", type=Path)
     parser.add_argument("--require-all", action="store_true")
     arguments = parser.parse_args()
-    if problems := content_problems(arguments.wheel):
-        sys.exit("\n".join([f"{arguments.wheel}:", *problems]))
+    if problems := [*content_problems(arguments.wheel), *source_problems(arguments.sdist)]:
+        sys.exit("\n".join([f"{arguments.wheel}, {arguments.sdist}:", *problems]))
     for version in claimed():
         python = interpreter(version)
         if python is None:

@@ -31,12 +31,19 @@ def patience(monkeypatch):
 @pytest.fixture(scope="session")
 def dask_cluster():
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=50,
-    ) as made:
+    import dask
+
+    # else a killed worker that takes longer to start again, on a busy machine, is given up for good
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"})
+    with (
+        patience,
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+        ) as made,
+    ):
         yield made
     gc.collect()  # here, where its warnings are not another test's
 

@@ -1,8 +1,11 @@
 """The Dask engine when things go wrong: every failure is one clear line, and a lost worker changes nothing but time."""
 
+import contextlib
 import dataclasses
 import re
 import shutil
+import threading
+import time
 
 import pytest
 
@@ -42,6 +45,32 @@ def test_a_killed_worker_changes_nothing(trace, tmp_path, dask, asked):
     assert found.rows.equals(expected.rows)
     assert found.devices.equals(expected.devices)
     assert found.problems == expected.problems
+
+
+def test_all_workers_are_lost_and_another_comes(trace, tmp_path):
+    import distributed
+
+    expected = wattribute.attribute(trace)
+    recording = deadly(trace, tmp_path)
+
+    def later(address, stack):
+        while not (tmp_path / "died").exists():
+            time.sleep(0.05)
+        stack.enter_context(worker(address, tmp_path / "b"))
+
+    with (
+        contextlib.ExitStack() as stack,
+        scheduler(tmp_path) as (address, _),
+        worker(address, tmp_path / "a"),
+        distributed.Client(address, timeout=60) as client,
+    ):
+        client._timeout = 0.1  # how long Dask itself waits for a worker to send something to
+        another = threading.Thread(target=later, args=(address, stack))
+        another.start()
+        found = wattribute.attribute(recording, engine="dask")
+        another.join()
+    assert found.rows.equals(expected.rows)
+    assert found.devices.equals(expected.devices)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ def per_device(plan: Plan, how: Grouping, solved: Sequence[GroupResult]) -> RowS
     shown = row_selection.chosen_lines(how.shown, plan.question, plan.keys, long, paths)
     counted = how.counted[long["source"]]
     left_out = _total(long["self"][counted & ~shown])
-    long = {name: column[counted & shown] for name, column in long.items()}
+    if not (counted & shown).all():
+        long = {name: column[counted & shown] for name, column in long.items()}
     place = how.location[long["location"]]
     keys = {name: long[name] for name in _KEY_COLUMNS} | {"location": place}
     # calls and times count once per location, however many devices of a row it uses: those of the first device,
@@ -137,9 +138,8 @@ def per_device(plan: Plan, how: Grouping, solved: Sequence[GroupResult]) -> RowS
     alike = [how.source[long["source"]], *(keys[name] for name in _KEY_COLUMNS[1:]), long["location"]]
     first, group = _groups(alike, len(place))
     once = long["source"] == long["source"][first][group]
-    counts = {name: np.where(once, long[name], 0) for name in _INTEGER_COLUMNS} | {
-        "every_covered": long["total_covered"]
-    }
+    counts = {name: long[name] if once.all() else np.where(once, long[name], 0) for name in _INTEGER_COLUMNS}
+    counts["every_covered"] = long["total_covered"]
     values = {name: [long[name]] for name in (*_VALUE_COLUMNS, "whole") if name in long}
     values |= {name: [np.where(once, long[name], 0.0)] for name in _WORK_COLUMNS if name in long}
     extremes: dict[str, Any] = {name: long[name] for name in ("least", "most") if name in long}
@@ -241,6 +241,8 @@ def _summed(one: RowSums) -> RowSums:
     """Lines with the same keys added up."""
     first, group = _groups([one.keys[name] for name in _KEY_COLUMNS], len(one))
     size = len(first)
+    if not one.extremes and _is_all(first, len(one)):  # no two lines are alike: nothing is copied
+        return one
 
     def counted(column: Ints) -> Ints:
         sums = np.zeros(size, np.int64)
@@ -298,13 +300,14 @@ def _long(plan: Plan, parts: Sequence[Part]) -> tuple[dict[str, Any], Paths | No
     """
     trie = _Trie(plan.keys) if plan.keys.by_path else None
     blocks = [_block(block, trie, plan.has_floors) for block in _blocks(parts)]
+    there = {name for block in blocks for name in block}
     static = STATICS if plan.has_floors else ()
     names = (*_KEY_COLUMNS, *_INTEGER_COLUMNS, "self", "total", *RANGES, *static, *_STATISTICS_COLUMNS, *_WORK_COLUMNS)
-    long = {name: np.concatenate([block[name] for block in blocks if name in block] or [np.empty(0)]) for name in names}
+    long = {name: _joined([block.pop(name) for block in blocks if name in block]) for name in names}
     for name in (*_KEY_COLUMNS, *_INTEGER_COLUMNS):
         long[name] = long[name].astype(np.int64, copy=False)
-    for first, optional in (("whole", _STATISTICS_COLUMNS), ("self_count", _WORK_COLUMNS)):
-        if not any(first in block for block in blocks):
+    for optional in (_STATISTICS_COLUMNS, _WORK_COLUMNS):
+        if optional[0] not in there:
             long = {name: column for name, column in long.items() if name not in optional}
     return long, *((None, 0) if trie is None else (trie.paths(), trie.too_long))
 
@@ -559,8 +562,10 @@ def _rows(recording: Recording, plan: Plan, books: Sequence[Book], whole: RowSum
     keys = key_columns.key_columns(recording, plan, long, paths)
     rows, _ = _groups([column.code for column in keys], len(whole))  # a line each, in the order of their keys
     size = len(rows)
-    sums: dict[str, Any] = {name: exact.rounded(columns)[rows] for name, columns in whole.sums.items()}
-    sums |= {name: column[rows] for name, column in (*whole.counts.items(), *whole.extremes.items())}
+    sums: dict[str, Any] = {name: exact.rounded(columns) for name, columns in whole.sums.items()}
+    sums |= {**whole.counts, **whole.extremes}
+    if not _is_all(rows, len(whole)):
+        sums = {name: column[rows] for name, column in sums.items()}
     unit = suffix(books)
     named = {column.name: column.values(rows) for column in keys}
     columns: dict[str, Any] = {name: values for name, (values, _) in named.items()}
@@ -591,7 +596,10 @@ def _rows(recording: Recording, plan: Plan, books: Sequence[Book], whole: RowSum
     order = [-sums["self"], -sums["total"], *ranks.values()]
     if plan.question.sliced:
         order = [next(ranks[name] for name in ("reading", "bin") if name in ranks), *order]
-    return pl.DataFrame(columns)[np.lexsort(order[::-1])]
+    sorted_ = np.lexsort(order[::-1])
+    del sums, order, seconds, power
+    # a column after the other, so that only one of them is there twice
+    return pl.concat([pl.DataFrame({name: columns.pop(name)})[sorted_] for name in list(columns)], how="horizontal")
 
 
 def _static_columns(sums: Mapping[str, Any], columns: Mapping[str, Any], unit: str) -> dict[str, Any]:
@@ -630,6 +638,11 @@ def _per_unit(columns: Mapping[str, Any], sums: Mapping[str, Any], whole: float,
     divided = {name: over(amount, all_counts) for name, amount in amounts.items()}
     alone = over(columns[f"self_{unit}"], np.full(len(own), whole))
     return {"self_count": own, "count": all_counts, **divided, f"run_{unit}_per_unit": alone}
+
+
+def _is_all(rows: Ints, lines: int) -> bool:
+    """Whether these rows are all lines in their order."""
+    return len(rows) == lines and np.array_equal(rows, np.arange(lines))
 
 
 def _groups(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:

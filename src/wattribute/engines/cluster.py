@@ -24,6 +24,7 @@ from .local import available
 
 CONNECT_S = 5
 WORKERS_S = 15  # the first may be starting
+_RESTART_S = 600
 _COMPARED_PACKAGES = ("wattribute", "numpy")
 _MALLOC_VARIABLE = "MALLOC_TRIM_THRESHOLD_"  # Dask's value of it gives memory back after every large array
 
@@ -196,7 +197,9 @@ def _own(distributed: Any, workers: int) -> Iterator[Any]:
                     f"Dask workers cannot be started on this machine ({error}); a script that asks for engine 'dask' "
                     "does so under if __name__ == '__main__':, as every worker imports the script"
                 ) from error
-        with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        # Dask gives a worker up for good if it is not back by then; on a busy machine its imports alone take longer
+        patience = dask.config.set({"distributed.deploy.lost-worker-timeout": f"{_RESTART_S}s"})
+        with patience, cluster, distributed.Client(cluster, set_as_default=False) as client:
             yield client
 
 

@@ -79,6 +79,8 @@ def write_spans(
         noticed: list[Problem] = []
         written = 0
         for attempt in range(RETRIES + 1):
+            if attempt:
+                cluster.check(client)  # all may have died, and be starting again
             common = client.scatter(packed((identity.code(), recording.spans)), broadcast=True, hash=False)
             futures = {}
             for batch in some:
@@ -323,6 +325,7 @@ class _Run:
 
         reason = ""
         try:
+            self.client.wait_for_workers(1, timeout=cluster.WORKERS_S)  # all may have died, and be starting again
             self.sent = self._send()
             for future in as_completed(list(self.sent), loop=self.client.loop):
                 reason = self._take(future) or reason

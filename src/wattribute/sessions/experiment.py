@@ -256,20 +256,22 @@ def _by_reading(path: Path, name: str) -> tuple[list[RunRow], list[str]]:
             rows.append(RunRow(own, str(path), metadata.get("labels", {}), recording.clock.epoch_ns, **totals))
             continue
         why = next((p.message for p in recording.problems if p.kind in ("partial", "cut")), "")
-        rows.append(_of_summary(path, own, summarise(recording).as_dict(), metadata, recording.clock.epoch_ns, why))
+        summary, unmetered = summarise(recording).as_dict(), not recording.signals  # a profile, a trace: time counts
+        rows.append(_of_summary(path, own, summary, metadata, recording.clock.epoch_ns, why, unmetered))
     return rows, left_out
 
 
 def _of_summary(
-    path: Path, name: str, summary: Mapping[str, Any], metadata: Mapping[str, Any], epoch_ns: int | None, why: str
-) -> RunRow:
+    path: Path, name: str, summary: Mapping[str, Any], metadata: Mapping[str, Any], epoch_ns: int | None, why: str,
+    unmetered: bool = False,
+) -> RunRow:  # fmt: skip
     carbon = summary.get("carbon") or {}
     start_ns = None if epoch_ns is None else epoch_ns + metadata.get("run", {}).get("start_ticks", 0)
     if not why and summary["exit_code"]:
         why = f"its exit code is {summary['exit_code']}"
     if not why and not (metadata.get("rank") or {}).get("samples", True):
         why = READS_NO_METER
-    if not why and summary["energy_j"] is None and summary.get("devices"):
+    if not why and summary["energy_j"] is None and not unmetered:
         why = "its energy is below what the sensors resolve"
     return RunRow(
         name, str(path), metadata.get("labels", {}), start_ns, summary["duration_s"], summary["energy_j"],

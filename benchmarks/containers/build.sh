@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the images dummy, synthetic-regression and two-gpus: build.sh BASE [PYTHON_BASE]
+# Builds the images of the folders here: build.sh BASE [PYTHON_BASE]
 # BASE has a shell; PYTHON_BASE (default: BASE) has Python and NumPy, and for GPUs PyTorch or CuPy. Nothing is fetched
 # but what the engine needs to fetch for these two.
 set -eu
@@ -16,5 +16,4 @@ build() { # image, its base
     "$ENGINE" build --quiet --build-arg "BASE=$2" --tag "$1" --file "$here/$1/Containerfile" "$here/$1"
 }
 build dummy "$1"
-build synthetic-regression "${2:-$1}"
-build two-gpus "${2:-$1}"
+for image in synthetic-regression digits-training dense-solve two-gpus; do build "$image" "${2:-$1}"; done

@@ -212,7 +212,10 @@ def test_our_benchmark_images_build_without_a_registry_and_run(podman, tmp_path)
         capture_output=True, text=True,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    lengths = {"dummy": "SECONDS_LONG=0.2", "synthetic-regression": "STEPS=5", "two-gpus": "SECONDS_LONG=0.2"}
+    lengths = {
+        "dummy": "SECONDS_LONG=0.2", "synthetic-regression": "STEPS=5", "digits-training": "EPOCHS=3",
+        "dense-solve": "SIZE=300", "two-gpus": "SECONDS_LONG=0.2",
+    }  # fmt: skip
     for image, length in lengths.items():
         command = [*RUN, "--image", image, "-o", f"{image}.watt", "--env", length, "--no-plot", "--no-logs", "-q"]
         command += ["--results", "/results", "--score", "metrics.json:time"]
@@ -221,6 +224,9 @@ def test_our_benchmark_images_build_without_a_registry_and_run(podman, tmp_path)
         metrics = json.loads((tmp_path / f"{image}.watt" / "metrics.json").read_text())
         assert metrics["benchmark"] == image
         assert metrics["score"] > 0
-    found = json.loads((tmp_path / "two-gpus.watt" / "results" / "metrics.json").read_text())
+    results = {name: json.loads((tmp_path / f"{name}.watt/results/metrics.json").read_text()) for name in lengths}
+    assert results["digits-training"]["accuracy"] > 0.5  # of ten kinds: it learns
+    assert results["dense-solve"]["scaled_residual"] < 16  # as HPL asks
+    found = results["two-gpus"]
     assert [worker["library"] for worker in found["workers"]] == ["numpy", "numpy"]  # no GPU was given
     assert sorted(podman.containers()) == []

@@ -1,6 +1,8 @@
 """Many runs in one table: statistics, groups, what is left out, intensities that differ, one intensity for all."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -153,3 +155,13 @@ def test_statistics_per_unit_of_work(tmp_path):
     assert run_table(found)["count_tokens"].to_list() == [10, 20]
     with pytest.raises(OptionError, match="did you mean 'tokens'"):
         found.summary(per="token")
+
+
+def test_runs_without_a_meter_count_by_their_time(tmp_path):
+    (tmp_path / "p.py").write_text("sum(range(100_000))\n")
+    for name in ("a.prof", "b.prof"):
+        subprocess.run([sys.executable, "-m", "cProfile", "-o", name, "p.py"], cwd=tmp_path, check=True)
+    found = experiment([tmp_path / "a.prof", tmp_path / "b.prof"])
+    assert [run.left_out for run in found.runs] == ["", ""]
+    assert all(run.duration_s > 0 and run.energy_j is None for run in found.runs)
+    assert any("no energy was metered" in note for note in found.notes)

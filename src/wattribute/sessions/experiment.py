@@ -214,6 +214,10 @@ def experiment(
         runs = [_recomputed(run, zone, intensity) for run in runs]
     silent = [run.name for run in runs if run.left_out == READS_NO_METER]
     notes += [f"{run.name} is left out: {run.left_out}" for run in runs if run.left_out and run.name not in silent]
+    unmetered = [run.name for run in runs if run.energy_j is None and not run.left_out]
+    if unmetered:
+        named = f"{unmetered[0]} and {len(unmetered) - 1} more" if len(unmetered) > 1 else unmetered[0]
+        notes.append(f"{named}: no energy was metered, so only the time counts; measure with `wattribute run`")
     if silent:
         named = f"{silent[0]} and {len(silent) - 1} more" if len(silent) > 1 else silent[0]
         notes.append(f"{named}: {READS_NO_METER}; for the whole job: wattribute merge")
@@ -252,20 +256,22 @@ def _by_reading(path: Path, name: str) -> tuple[list[RunRow], list[str]]:
             rows.append(RunRow(own, str(path), metadata.get("labels", {}), recording.clock.epoch_ns, **totals))
             continue
         why = next((p.message for p in recording.problems if p.kind in ("partial", "cut")), "")
-        rows.append(_of_summary(path, own, summarise(recording).as_dict(), metadata, recording.clock.epoch_ns, why))
+        summary, unmetered = summarise(recording).as_dict(), not recording.signals  # a profile, a trace: time counts
+        rows.append(_of_summary(path, own, summary, metadata, recording.clock.epoch_ns, why, unmetered))
     return rows, left_out
 
 
 def _of_summary(
-    path: Path, name: str, summary: Mapping[str, Any], metadata: Mapping[str, Any], epoch_ns: int | None, why: str
-) -> RunRow:
+    path: Path, name: str, summary: Mapping[str, Any], metadata: Mapping[str, Any], epoch_ns: int | None, why: str,
+    unmetered: bool = False,
+) -> RunRow:  # fmt: skip
     carbon = summary.get("carbon") or {}
     start_ns = None if epoch_ns is None else epoch_ns + metadata.get("run", {}).get("start_ticks", 0)
     if not why and summary["exit_code"]:
         why = f"its exit code is {summary['exit_code']}"
     if not why and not (metadata.get("rank") or {}).get("samples", True):
         why = READS_NO_METER
-    if not why and summary["energy_j"] is None:
+    if not why and summary["energy_j"] is None and not unmetered:
         why = "its energy is below what the sensors resolve"
     return RunRow(
         name, str(path), metadata.get("labels", {}), start_ns, summary["duration_s"], summary["energy_j"],

@@ -162,7 +162,7 @@ def _tree(tree: CallTree, functions: Attribution, top: int) -> RenderableType:
     below: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         below.setdefault(tuple(row["path"][:-1]), []).append(row)
-    hidden = set() if tree.libraries else _library_frames(functions.recording.frames)
+    hidden: set[str] = set() if tree.libraries else _library_frames(functions.recording.frames)
     how = "estimated" if any(device["estimated"] for device in devices) else "measured"
     trunk = Tree(Text(f"{si(whole, 'J')} {how}  {_seen(functions)}"), guide_style="dim")
 
@@ -203,7 +203,8 @@ def _seen(functions: Attribution) -> str:
 
 def _library_frames(frames: Frames) -> set[str]:
     """Names of frames that only Python's own library and installed packages have."""
-    own, theirs = set(), set()
+    own: set[str] = set()
+    theirs: set[str] = set()
     for name, file in zip(frames.name, frames.file, strict=True):
         (theirs if _LIBRARY.search(file) else own).add(name)
     return theirs - own

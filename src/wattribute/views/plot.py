@@ -65,6 +65,8 @@ def write(kind: str, sources: Sequence[Any], output: str | os.PathLike[str], *, 
     ending = format_of(output, (*FORMATS, *chart.files))
     check_writable(output)
     if ending not in chart.files:
+        if ending == "html" and "detail" in chart.looks:
+            looks = {**(looks or {}), "detail": True}
         drawn = draw(kind, sources, looks=looks, **selection)
         if title is not None:
             drawn.title.text = wrap(names.clean(title), size=16)

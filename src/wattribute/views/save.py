@@ -134,6 +134,7 @@ def pdf(spec: str) -> bytes:
 def still(spec: str) -> dict[str, Any]:
     """The chart without what only a pointer can see: hover cards, the unseen marks that carry them, mark labels."""
     whole: dict[str, Any] = json.loads(spec)
+    whole.pop("usermeta", None)
     whole.setdefault("config", {})["aria"] = False
     waiting = [whole]
     while waiting:
@@ -193,42 +194,39 @@ def _units(view: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def html(spec: str, title: str) -> str:
-    """A page that shows the chart as wide as its window, with hover cards; the wheel zooms time, dragging moves it."""
-    safe = json.dumps(zoomable(spec), ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
+    """A page that fills its window with the chart, with hover cards.
+
+    Along time the wheel zooms and dragging moves all views; bins give way to single spans where the chart has them.
+    Other charts are zoomed and moved as a whole, and a double click shows all again.
+    """
+    whole = zoomable(spec)
+    spans = whole.pop("usermeta", {}).get("spans", {})
+    safe = _in_script(whole)
     ground = json.loads(spec).get("config", {}).get("background", "#fff")
     script = _bundle().replace("</script", "<\\/script")
-    return f"""<!DOCTYPE html>
+    page = _PAGE.replace("$GROUND", escape(str(ground))).replace("$TITLE", escape(title))
+    here = Path(__file__).parent
+    own = "\n".join((here / name).read_text(encoding="utf-8") for name in ("span_zoom.js", "saved_chart.js"))
+    own = own.replace("$USUAL", str(WIDTH))
+    return page.replace("$SCRIPT", f"{script}\nconst spans = {_in_script(spans)};\nconst spec = {safe};\n{own}")
+
+
+def _in_script(value: Any) -> str:
+    """JSON in which no "<" is left, so that users' text cannot end the script."""
+    return json.dumps(value, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+_PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>{escape(title)}</title>
-<style>body {{ margin: 0; background: {escape(str(ground))}; }} #chart {{ overflow-x: auto; }}</style>
+<title>$TITLE</title>
+<style>body { margin: 0; background: $GROUND; } #chart { overflow-x: auto; }</style>
 </head>
 <body>
 <div id="chart"></div>
 <script type="module">
-{script}
-const actions = {{ export: true, source: false, compiled: false, editor: false }};
-const spec = {safe};
-const usual = {WIDTH};
-const stretched = (part, wide) => {{  // what is as wide as the usual view, and what stands at its right edge
-  if (Array.isArray(part)) return part.map((each) => stretched(each, wide));
-  if (part === null || typeof part !== "object") return part;
-  const one = (name, value) => {{
-    if (name === "data" || name === "datasets") return value;
-    return (name === "width" || name === "value") && value === usual ? wide : stretched(value, wide);
-  }};
-  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, one(name, value)]));
-}};
-const place = document.getElementById("chart");
-const draw = (wide) => window.vegaEmbed(place, stretched(spec, wide), {{ renderer: "svg", actions }});
-draw(usual).then(() => {{
-  const edges = place.querySelector("svg").getBoundingClientRect().width - usual;
-  const fit = () => draw(Math.max(320, Math.floor(document.documentElement.clientWidth - edges - 48)));
-  let waiting = 0;
-  window.addEventListener("resize", () => {{ clearTimeout(waiting); waiting = setTimeout(fit, 150); }});
-  fit();
-}});
+$SCRIPT
 </script>
 </body>
 </html>

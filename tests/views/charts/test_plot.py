@@ -27,13 +27,27 @@ SHOWN = {  # kind → the column whose sum is energy, and what it adds up to
 }
 
 
+def data_sets(chart):
+    """The rows of every data set, those that have a name in the chart included."""
+    waiting = [chart.to_dict()]
+    sets = list(waiting[0].get("datasets", {}).values())
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            sets += [list(part["values"])] if "name" in part and "values" in part else []
+            waiting += [value for key, value in part.items() if key not in ("values", "datasets")]
+        elif isinstance(part, list | tuple):
+            waiting += part
+    return sets
+
+
 def every_row(chart):
-    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+    return [row for rows in data_sets(chart) for row in rows]
 
 
 def rows_with(chart, column):
     """The rows of the largest data set that has this column."""
-    found = [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
+    found = [rows for rows in data_sets(chart) if rows and column in rows[0]]
     return max(found, key=len) if found else []
 
 
@@ -45,7 +59,7 @@ def shown_j(chart, kind):
         return sum(row[column] for row in bars.values())
     if kind not in ("power", "distribution"):
         return sum(row[column] for row in rows_with(chart, column))
-    sets = [rows for rows in chart.to_dict()["datasets"].values() if rows and column in rows[0]]
+    sets = [rows for rows in data_sets(chart) if rows and column in rows[0]]
     return sum(row[column] for rows in sets for row in rows)
 
 
@@ -159,7 +173,7 @@ def test_deep_stacks_are_cut_and_said(recwarn):
 
 def test_node_has_a_track_per_device_and_a_lane_per_rank():
     chart = plot.draw("node", [ranks(count=3, hosts=2, depth=3)])
-    sets = chart.to_dict()["datasets"].values()
+    sets = data_sets(chart)
     tracks = {rows[0]["device"] for rows in sets if rows and "mean" in rows[0] and "low" in rows[0]}
     assert tracks == {"n00 package 0", "n01 package 0"}
     assert {row["lane"] for row in every_row(chart) if "lane" in row} == {
@@ -195,7 +209,7 @@ def test_margins_and_title_of_a_heatmap_of_power_are_power():
         joules, long = frames.get(row["frame"], (0.0, 0.0))
         frames[row["frame"]] = joules + row["self_j"], long + seconds
     means = {name: joules / long for name, (joules, long) in frames.items()}
-    side = next(rows for rows in chart.to_dict()["datasets"].values() if rows and "sum" in rows[0] and "row" in rows[0])
+    side = next(rows for rows in data_sets(chart) if rows and "sum" in rows[0] and "row" in rows[0])
     assert sorted(row["sum"] for row in side) == pytest.approx(sorted(means.values()))
     assert all(row["text"].endswith("W") for row in side)
     whole = sum(joules for joules, _ in frames.values())
@@ -298,7 +312,7 @@ def test_emissions_are_a_rate_whose_area_is_the_sum():
     recording = streams(["a"])
     chart = plot.draw("carbon", [recording], looks={"zone": "FR"})
     emissions = wattribute.emissions(wattribute.attribute(recording, by="device"), zone="FR")
-    rows = next(rows for rows in chart.to_dict()["datasets"].values() if rows and "g_per_h" in rows[0])
+    rows = next(rows for rows in data_sets(chart) if rows and "g_per_h" in rows[0])
     hours = np.diff([row["start"] for row in rows]) / 1000 / 3600  # the axis is in milliseconds
     area = sum(row["g_per_h"] * long for row, long in zip(rows[:-1], hours, strict=True))
     assert area == pytest.approx(emissions.co2e_g, rel=1e-6)
@@ -310,9 +324,7 @@ def test_emissions_are_a_rate_whose_area_is_the_sum():
 def test_emissions_of_runs_are_those_of_the_time_that_was_asked_for():
     whole, half = ranks(depth=1), wattribute.attribute(ranks(depth=1), by="device", begin=0.0, end=0.5)
     chart = plot.runs([wattribute.attribute(whole, by="device")] * 4 + [half], zone="FR")
-    shown = [
-        rows for rows in chart.to_dict()["datasets"].values() if rows and rows[0].keys() == {"run", "value", "text"}
-    ]
+    shown = [rows for rows in data_sets(chart) if rows and rows[0].keys() == {"run", "value", "text"}]
     grams = next([row["value"] for row in rows] for rows in shown if rows[0]["text"].endswith(" mg"))
     joules = next([row["value"] for row in rows] for rows in shown if rows[0]["text"].endswith(" J"))
     assert np.array(grams) / np.array(joules) == pytest.approx([grams[0] / joules[0]] * 5)
@@ -350,9 +362,7 @@ def test_runs_compare_energy_against_time():
     assert shown == pytest.approx([expected_j(one, "measured") for one in many])
     said = [text for text in texts(chart) if ": mean" in text and "median" in text]
     assert [text.partition(":")[0] for text in said] == ["energy", "time", "mean power", "emissions", "emission rate"]
-    sets = [
-        rows for rows in chart.to_dict()["datasets"].values() if rows and "power" in rows[0] and "run" not in rows[0]
-    ]
+    sets = [rows for rows in data_sets(chart) if rows and "power" in rows[0] and "run" not in rows[0]]
     assert sets
     assert all(0.9 < row["duration_s"] < 1.1 for rows in sets for row in rows)  # lines of equal power end at the frame
 

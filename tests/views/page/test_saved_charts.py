@@ -34,3 +34,54 @@ def test_html_works_offline_and_shows_hostile_names_as_text(kind, chromium, tmp_
     assert "exactly" in found
     assert trouble == []
     page.context.close()
+
+
+def opened(chromium, target):
+    page = chromium.new_context(offline=True, viewport={"width": 1300, "height": 900}).new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(target.as_uri())
+    page.locator("svg .mark-rect path").first.wait_for(state="attached")
+    return page
+
+
+def test_zooming_into_bins_reaches_single_calls(chromium, tmp_path):
+    """10,000 spans in one lane are bins; the wheel brings the calls themselves, which hovering names."""
+    recording = streams(["even", "odd"], calls=5000)
+    target = plot.write("timeline", [recording], tmp_path / "chart.html")
+    page = opened(chromium, target)
+    bars = page.locator("svg .mark-rect path[aria-label*='mostly']")
+    bars.first.wait_for(state="attached")
+    box = bars.nth(bars.count() // 2).bounding_box()
+    page.mouse.move(box["x"], box["y"] + box["height"] / 2)
+    single = page.locator("svg .mark-rect path[aria-label*='frame: even']")
+    for _ in range(40):
+        page.mouse.wheel(0, -300)
+        page.wait_for_timeout(200)  # as a hand does
+        if single.count():
+            break
+    single.first.wait_for(state="attached")
+    assert bars.count() == 0
+    page.context.close()
+
+
+@pytest.mark.parametrize("kind", ["timeline", "heatmap"])
+def test_charts_fill_the_window(kind, chromium, tmp_path):
+    page = opened(chromium, plot.write(kind, [streams(["a", "b"])], tmp_path / "chart.html"))
+    page.wait_for_function(
+        "() => { const box = document.querySelector('#chart svg').getBoundingClientRect();"
+        " return box.width > 1200 || box.height > 800; }"
+    )
+    page.context.close()
+
+
+def test_the_wheel_zooms_a_heatmap_and_a_double_click_shows_all(chromium, tmp_path):
+    page = opened(chromium, plot.write("heatmap", [streams(["a", "b"])], tmp_path / "chart.html"))
+    wait = "(wide) => { const box = document.querySelector('#chart svg').viewBox.baseVal; return box && %s; }"
+    page.wait_for_function(wait % "box.width > 0", arg=0)
+    whole = page.evaluate("document.querySelector('#chart svg').viewBox.baseVal.width")
+    page.mouse.move(300, 200)
+    page.mouse.wheel(0, -300)
+    page.wait_for_function(wait % "box.width < wide", arg=whole)
+    page.mouse.dblclick(300, 200)
+    page.wait_for_function(wait % "box.width >= wide", arg=whole)
+    page.context.close()

@@ -8,7 +8,7 @@ made for this user, so the bars of a lane add up to the lane's joules for any nu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -67,12 +67,16 @@ def exact(spans: Spans, received: Received, frames: Mask | None = None) -> Bars:
     inner = spans.parent >= 0
     np.subtract.at(own, spans.parent[inner], total[inner])
     calls = (~spans.resumed).astype(np.int64)
-    columns = (
+    every = Bars(
         spans.start, spans.end, spans.depth.astype(np.int64), spans.frame.astype(np.int64), spans.end - spans.start,
-        own, total, calls,
+        own, total, calls, [], False,
     )  # fmt: skip
-    mine = slice(None) if frames is None else frames[spans.frame]
-    return Bars(*(column[mine] for column in columns), [], False)
+    return every if frames is None else _only(every, frames[spans.frame])
+
+
+def _only(bars: Bars, mine: Mask) -> Bars:
+    columns = ("start", "end", "depth", "frame", "busy", "self_j", "total_j", "calls")
+    return replace(bars, **{name: getattr(bars, name)[mine] for name in columns})
 
 
 def per_call(bars: Bars) -> Bars:
@@ -112,16 +116,16 @@ def binned(spans: Spans, received: Received, edges: Ints, deepest: int, frames: 
     if frames is not None:
         mine = frames[frame]
         inner &= frames[spans.frame[parent]]
-        passed, passed_j = codes[inner] - bins, total[inner]
-        codes, frame, start, end, total, counts = (x[mine] for x in (codes, frame, start, end, total, counts))
     else:
-        passed, passed_j = codes[inner] - bins, total[inner]
+        mine = np.ones(len(row), np.bool_)
+    passed, passed_j = codes[inner] - bins, total[inner]
+    codes, frame, start, end, total = codes[mine], frame[mine], start[mine], end[mine], total[mine]
     cells, place = _numbered(codes)
     self_j: Floats = np.bincount(place, total, len(cells)).astype(np.float64)
     total_j = self_j.copy()
     np.subtract.at(self_j, np.searchsorted(cells, passed), passed_j)  # what a piece's callees took in its bin
     busy = np.bincount(place, end - start, len(cells))
-    calls = np.bincount(place, counts, len(cells))
+    calls = np.bincount(place, counts[mine], len(cells))
     dominant, top = _leading(place, frame, end - start, total, len(cells))
     at = cells % bins
     return Bars(

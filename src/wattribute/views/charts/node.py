@@ -17,8 +17,9 @@ from .tracks import area, carpet, device_track, scales_w, track_words
 
 @chart("node", about="device power above the lanes of ranks, on one time axis", needs="stacks")
 def node(
-    attribution: Attribution, *, theme: str = "light", colour: str = "kind", axes: str = "shared", top: int = 32
-) -> Any:
+    attribution: Attribution, *, theme: str = "light", colour: str = "kind", axes: str = "shared", top: int = 32,
+    detail: bool = False,
+) -> Any:  # fmt: skip
     """Device power above the lanes of ranks, on one time axis; of host threads when they have spans."""
     look = theme_of(theme)
     grouped = with_stacks(attribution, node.by)
@@ -33,6 +34,7 @@ def node(
         above = carpet(tracks, look, window, per_s, max(most), unit)
     else:
         above = [area(one, look, window, per_s, top_w, height=44) for one, top_w in zip(tracks, most, strict=True)]
-    below, notes, sums = lane_parts(grouped, look, colour, top)
-    return finish([*above, *below], look, title=finding(grouped, sums), subtitle=subtitle(grouped),
-                  caption=caption(grouped, track_words(tracks, most) if tracks else "", *notes))  # fmt: skip
+    below, notes, sums, spans = lane_parts(grouped, look, colour, top, detail)
+    drawn = finish([*above, *below], look, title=finding(grouped, sums), subtitle=subtitle(grouped),
+                   caption=caption(grouped, track_words(tracks, most) if tracks else "", *notes))  # fmt: skip
+    return drawn.properties(usermeta={"spans": spans}) if spans else drawn

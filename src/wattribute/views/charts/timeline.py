@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ from .canvas import (
 )
 from .captions import by_frame, caption, finding, subtitle
 from .curves import Users, shown_ticks
-from .lanes import Bars, bars
+from .lanes import Bars, bars, exact
 from .tables import one_view
 
 _CARD = {
@@ -51,6 +52,7 @@ _CARD = {
     "top": "most energy",
     "exact": "self, exactly",
 }
+MOST_SPANS = 400_000  # that a page keeps for zooming in
 _MARKS = 6000  # bars before lanes are binned
 _LANES = 48
 _DENSE_ROWS = 60  # beyond, rows are thin and without words
@@ -59,22 +61,24 @@ _COLUMN = {"energy": "self_j", "power": "power_w"}
 
 
 @chart("timeline", about="spans per device and stream, joules on hover")
-def timeline(attribution: Attribution, *, theme: str = "light", colour: str = "kind", top: int = _LANES) -> Any:
-    """Spans per device and stream (or per thread), joules on hover."""
+def timeline(
+    attribution: Attribution, *, theme: str = "light", colour: str = "kind", top: int = _LANES, detail: bool = False
+) -> Any:
+    """Spans per device and stream (or per thread), joules on hover; ``detail`` keeps spans for zooming into bins."""
     look = theme_of(theme)
     view = one_view(attribution)
-    parts, notes, sums = lane_parts(view, look, colour, top)
-    return finish(parts, look, title=finding(view, sums), subtitle=subtitle(view),
-                  caption=caption(view, *notes))  # fmt: skip
+    parts, notes, sums, spans = lane_parts(view, look, colour, top, detail)
+    drawn = finish(parts, look, title=finding(view, sums), subtitle=subtitle(view), caption=caption(view, *notes))
+    return drawn.properties(usermeta={"spans": spans}) if spans else drawn
 
 
 def lane_parts(
-    attribution: Attribution, look: Theme, colour: str, top: int
-) -> tuple[list[Any], list[str], dict[str, float]]:
-    """The timeline's parts, what was merged in them, and self energy by frame."""
+    attribution: Attribution, look: Theme, colour: str, top: int, detail: bool = False
+) -> tuple[list[Any], list[str], dict[str, float], dict[str, Any]]:
+    """The timeline's parts, what was merged in them, self energy by frame, and with ``detail`` spans behind bins."""
     if colour not in COLOURS:
         raise OptionError.unknown("colour", colour, COLOURS)
-    every, spans = lanes_of(attribution)
+    every, spans = lanes_of(attribution, detail)
     filled = [lane for lane in every if len(lane.bars)] or every[:1]
     recording, ends = attribution.recording, shown_ticks(attribution)
     shown, merged = crowd(filled, top, ends, len(recording.frames))
@@ -86,9 +90,9 @@ def lane_parts(
     views = [
         _rectangles(
             [lane for lane in shown if lane.host == host], words, recording.clock, ends, per_s, unit, look, colour,
-            heading=host if len(nodes) > 1 else "", foot=host == nodes[-1], most=most, dense=dense,
+            heading=host if len(nodes) > 1 else "", foot=host == nodes[-1], most=most, dense=dense, name=f"bars_{i}",
         )
-        for host in nodes
+        for i, host in enumerate(nodes)
     ]  # fmt: skip
     present = {words.kind[lane.on][int(frame)] for lane in shown for frame in np.unique(lane.bars.frame)}
     notes = []
@@ -103,11 +107,18 @@ def lane_parts(
     parts = [legend(present, look), *views] if colour == "kind" and present else views
     if colour in _COLUMN:
         parts.append(scale(shown, recording.clock, colour, look, attribution.unit))
-    return parts, notes, by_frame(attribution)
+    by_node = {f"bars_{i}": [lane for lane in shown if lane.host == host] for i, host in enumerate(nodes)}
+    behind = span_columns(by_node, words, recording.clock, per_s, look, colour, most, 9 if dense else ROW)
+    if behind:
+        notes.append("Zoom in to see single calls.")
+    return parts, notes, by_frame(attribution), behind
 
 
-def lanes_of(attribution: Attribution) -> tuple[list[TimelineLane], int]:
-    """A lane per user with its bars, binned where there are too many spans to see; and the number of spans."""
+def lanes_of(attribution: Attribution, detail: bool = False) -> tuple[list[TimelineLane], int]:
+    """A lane per user with its bars, binned where there are too many spans to see; and the number of spans.
+
+    With ``detail`` binned lanes keep their spans, too, as long as a page can hold them.
+    """
     users, ends = Users(attribution), shown_ticks(attribution)
     limit = max(40, _MARKS // max(1, len(users)))
     out, number = [], 0
@@ -120,7 +131,11 @@ def lanes_of(attribution: Attribution) -> tuple[list[TimelineLane], int]:
         bins = int(np.clip(limit // min(levels, 24), 60, 450))
         on = "gpu" if attribution.recording.locations.kind[location] == "gpu" else "cpu"
         drawn = bars(spans, users.received(of, location), ends, limit, bins, frames=frames)
-        out.append(TimelineLane(users.label(of, location), attribution.recording.location_host(location), drawn, on))
+        single = None
+        if detail and drawn.binned and number <= MOST_SPANS:
+            single = exact(spans, users.received(of, location), frames)
+        host = attribution.recording.location_host(location)
+        out.append(TimelineLane(users.label(of, location), host, drawn, on, single))
     return out, number
 
 
@@ -132,6 +147,7 @@ class TimelineLane:
     host: str
     bars: Bars
     on: str = "cpu"  # the kind of its location, gpu or cpu
+    single: Bars | None = None  # one per span, where ``bars`` are bins
 
     @property
     def energy_j(self) -> float:
@@ -153,7 +169,7 @@ class BarLabels:
 
 def _rectangles(
     lanes: Sequence[TimelineLane], words: BarLabels, clock: Clock, window: tuple[int, int], per_s: float, unit: str,
-    theme: Theme, colour: str, *, heading: str, foot: bool, most: float, dense: bool,
+    theme: Theme, colour: str, *, heading: str, foot: bool, most: float, dense: bool, name: str,
 ) -> Any:  # fmt: skip
     """The lanes of a node as rectangles; wide enough ones carry their frame's name."""
     alt = altair()
@@ -176,7 +192,7 @@ def _rectangles(
         for middle, lane in zip(middles, lanes, strict=True)
     }
     axis = alt.Axis(values=middles, labelExpr=lookup(labels), title=None, grid=False, labelOverlap=True)
-    boxes = layer(rows, width=WIDTH, height=height).mark_rect(clip=True).encode(
+    boxes = alt.Chart({"name": name, "values": tuple(rows)}, width=WIDTH, height=height).mark_rect(clip=True).encode(
         x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("y:Q", axis=axis, **y), y2="y2:Q", color=fixed("ground"),
         opacity=alt.Opacity("opacity:Q", scale=None, legend=None), tooltip=hover(rows, **_CARD),
     )  # fmt: skip
@@ -195,6 +211,46 @@ def _rectangles(
     if not heading:
         return drawn
     return drawn.properties(title=alt.TitleParams(names.clean(heading), fontSize=SIZE, frame="group", offset=4))
+
+
+def span_columns(
+    nodes: Mapping[str, Sequence[TimelineLane]], words: BarLabels, clock: Clock, per_s: float, theme: Theme,
+    colour: str, most: float, row: int,
+) -> dict[str, Any]:  # fmt: skip
+    """The single spans of binned lanes for ``span_zoom.js``: columns in base64, names and colours of frames."""
+
+    def packed(values: npt.NDArray[Any], kind: str) -> str:
+        return b64encode(np.ascontiguousarray(values.astype(kind)).tobytes()).decode()
+
+    data = []
+    for name, lanes in nodes.items():
+        at = 0.0
+        for lane in lanes:
+            if lane.single is not None:
+                one = lane.single
+                seen = one.depth < lane.levels
+                columns = {
+                    "start": packed(clock.seconds(one.start[seen]) * per_s, "<f8"),
+                    "end": packed(clock.seconds(one.end[seen]) * per_s, "<f8"),
+                    "self": packed(one.self_j[seen], "<f4"), "total": packed(one.total_j[seen], "<f4"),
+                    "frame": packed(one.frame[seen], "<u4"), "depth": packed(one.depth[seen], "u1"),
+                }  # fmt: skip
+                data.append({"data": name, "lane": lane.label, "y": at, "on": lane.on, "columns": columns})
+            at += lane.levels * row + 4
+    if not data:
+        return {}
+    used = sorted({int(f) for lanes in nodes.values() for lane in lanes if lane.single for f in set(lane.single.frame)})
+    frames = {
+        on: {
+            f: [names.full(words.name[f]), words.kind[on][f],
+                own_colour(names.full(words.name[f])) if colour == "frame" else shade(words.kind[on][f], words.name[f])]
+            for f in used
+        }
+        for on in sorted({str(one["on"]) for one in data})
+    }  # fmt: skip
+    ramp = {"column": colour, "most": most, "scheme": theme.scheme} if colour in _COLUMN else None
+    return {"lanes": data, "frames": frames, "unit": words.unit, "per_s": per_s, "row": row, "ramp": ramp,
+            "marks": _MARKS}  # fmt: skip
 
 
 def greatest(lanes: Sequence[TimelineLane], clock: Clock, colour: str) -> float:

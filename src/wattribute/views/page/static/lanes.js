@@ -14,7 +14,7 @@ const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 export class Lanes {
   constructor(canvas, facts, view, axis) {
-    Object.assign(this, { canvas, facts, view, axis, data: null, image: null, matching: null, hover: null, scales: {} });
+    Object.assign(this, { canvas, facts, view, axis, data: null, image: null, matching: null, hover: null, cursor: "", scales: {} });
     this.parts = { lanes: new Map(), devices: new Map() };
     this.recolour();
     this.layout();
@@ -95,6 +95,24 @@ export class Lanes {
       if (this.shape !== "watts") continue;
       for (const device of idleAfter.get(lane) ?? []) this.add({ type: "idle", device, label: `idle · ${facts.devices[device].label}` }, this.heightOf(lane, 1));
     }
+  }
+
+  /** The next (or previous) host or process becomes the one that `o` opens or folds. */
+  step(by) {
+    const heads = this.rows.filter((row) => row.type === "host" || row.type === "process");
+    const at = heads.findIndex((row) => row.key === this.cursor);
+    const next = heads[at < 0 ? 0 : Math.min(heads.length - 1, Math.max(0, at + by))];
+    this.cursor = next?.key ?? "";
+    if (next && (next.y < this.view.scroll || next.y + next.height > this.view.scroll + this.canvas.clientHeight)) this.view.scroll = Math.max(0, Math.min(this.bottom, next.y - 60));
+  }
+
+  /** Open or fold a host or process: the given row, else that of the cursor. */
+  toggle(row = this.rows.find((each) => each.key && each.key === this.cursor)) {
+    if (row?.type !== "host" && row?.type !== "process") return;
+    if (!this.view.folded.delete(row.key)) this.view.folded.add(row.key);
+    this.cursor = row.key;
+    this.layout();
+    this.view.changed("time");
   }
 
   add(row, height) {
@@ -282,6 +300,11 @@ export class Lanes {
     }
     context.fillStyle = colours.line;
     context.fillRect(0, y + row.height - 1, this.axis.width, 1);
+    if (row.key && row.key === this.cursor) {
+      context.strokeStyle = colours.accent;
+      context.lineWidth = 2;
+      context.strokeRect(1, y + 1, GUTTER - 2, row.height - 3);
+    }
   }
 
   /** Columns as tall as their watts; idle time hatched; the band of the bound over them; names where there is room. */

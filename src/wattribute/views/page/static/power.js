@@ -9,13 +9,17 @@ const MOST = 5; // tracks shown at once; the wheel over the names scrolls the re
 
 export class Power {
   constructor(canvas, facts, axis, wanted) {
-    Object.assign(this, { canvas, facts, axis, data: null, first: 0 });
+    Object.assign(this, { canvas, facts, axis, wanted, data: null, first: 0 });
     canvas.addEventListener("wheel", (event) => {
       if (event.offsetX > GUTTER || this.devices.length <= MOST) return;
       event.preventDefault();
-      this.first = Math.min(Math.max(0, this.first + Math.sign(event.deltaY)), this.devices.length - MOST);
-      wanted();
+      this.scroll(Math.sign(event.deltaY));
     }, { passive: false });
+  }
+
+  scroll(tracks) {
+    this.first = Math.max(0, Math.min(this.first + tracks, this.devices.length - MOST));
+    this.wanted();
   }
 
   /** The devices that burned something, and the signals that were chosen in the Sensors tab ("s3"). */

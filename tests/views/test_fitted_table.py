@@ -86,7 +86,9 @@ def _tables(width: int) -> dict:
         "compare": comparison_table(changed),
         "profile": _profile(*_functions(recording), None, _memory(), 20, "", width),
         "emissions": emissions_table(emissions(recording, zone="FR")),
-        "sql": frame_table(attribute(recording, by="process,frame").rows.select("process", "frame", "self_j", "self_ns")),
+        "sql": frame_table(
+            attribute(recording, by="process,frame").rows.select("process", "frame", "self_j", "self_ns")
+        ),
         "zones": zone_table(list(zones().values())[:30]),
         "doctor": doctor_screen(_doctor()),
         "images": image_table([Image("localhost/some/long/name/of/an/image", "abc123", 123456789, "")]),

@@ -541,6 +541,26 @@ def test_exports_of_what_is_on_screen(tab, served, simple):
             assert sum(float(row["self_j"]) for row in rows) == pytest.approx(shown["self_j"].sum(), rel=1e-9)
 
 
+def test_names_read_on_every_colour_of_the_scale(tab, served):
+    tab.open(f"{served}#c=power")
+    script = """() => import('wattribute/format.js').then(({ inkOn, viridis }) => {
+      const light = (rgb) => rgb.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+      const contrast = (rgb) => inkOn(rgb) === '#000000' ? (light(rgb) + 0.05) / 0.05 : 1.05 / (light(rgb) + 0.05);
+      return Math.min(...Array.from({ length: 101 }, (_, i) => contrast(viridis(i / 100))));
+    })"""
+    assert tab.page.evaluate(script) >= 4.5
+    assert tab.page.evaluate("wattribute.lanes.powerLook([0, 10, NaN], 0).ink")
+
+
+def test_a_spike_does_not_stretch_the_scale_of_power(tab):
+    from tests.views.charts.test_plot import spiky
+
+    with view(spiky()) as page:  # 100 W and 300 W, and 5 kW for 10 ms of 10 s
+        tab.open(page.url)
+        assert tab.page.evaluate("wattribute.power.scales.gpu") == 500
+
+
 def test_any_signal_can_be_a_track(tab):
     made = recording()
     heat = gauge([20.0, 80.0, 40.0], every=5000, name="temperature", unit="°C", host="node01")

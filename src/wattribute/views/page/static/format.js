@@ -133,6 +133,9 @@ export function viridis(share) {
   return VIRIDIS[low].map((part, i) => Math.round(part + (VIRIDIS[high][i] - part) * (at - low)));
 }
 
+/** Black or white, whichever reads better on a colour of that scale. */
+export const inkOn = (colour) => (colour[1] > 125 ? "#000000" : "#ffffff");
+
 /** Round steps of a time axis: about one label per 90 pixels. */
 export function ticksOf(from, to, width) {
   const rough = ((to - from) / Math.max(1, width)) * 90;

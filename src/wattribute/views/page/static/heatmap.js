@@ -1,7 +1,7 @@
 // The Heatmap tab: process × frame, joules or mean power. A click or Enter shows the frame in that process's lanes.
 
 import { isNarrow } from "wattribute/axis.js";
-import { bounded, el, fit, inks, sharp, si, viridis } from "wattribute/format.js";
+import { bounded, el, fit, inkOn, inks, sharp, si, viridis } from "wattribute/format.js";
 
 const [TOP, ROW, RIGHT] = [92, 18, 96]; // the last name leans over the right edge
 const [LEAST, MOST] = [44, 90]; // pixels of a cell: "1.24 kJ" fits into the narrowest; what is wider than the page scrolls
@@ -82,7 +82,7 @@ export class Heatmap {
       context.fillRect(x, y, this.wide - 1, ROW - 1);
       const text = si(value, this.unit);
       if (context.measureText(text).width < this.wide - 4) {
-        context.fillStyle = colour[1] > 140 ? "#000000" : "#ffffff";
+        context.fillStyle = inkOn(colour);
         context.fillText(text, x + 3, y + ROW / 2);
       }
     }

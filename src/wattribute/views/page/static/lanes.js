@@ -1,7 +1,7 @@
 // The lanes: host → process → location. Height is watts, so that the area of a span is its joules; or nested boxes, or flat.
 
 import { GUTTER, isNarrow } from "wattribute/axis.js";
-import { count, fit, inks, sharp, si, viridis } from "wattribute/format.js";
+import { count, fit, inkOn, inks, sharp, si, viridis } from "wattribute/format.js";
 import { LaneData, roundUp } from "wattribute/watts.js";
 
 const HEAD = 17;
@@ -319,9 +319,10 @@ export class Lanes {
         idle.rect(box.x, floor - box.base - box.tall, box.wide, box.tall);
         continue;
       }
-      const look = palette(box.frame);
+      const hot = this.view.colour === "power" ? viridis(box.tall / (row.height - 5)) : null;
+      const look = hot ? { colour: `rgb(${hot})`, ink: inkOn(hot) } : palette(box.frame);
       context.globalAlpha = this.matching && !this.matching[box.frame] ? 0.2 : 1;
-      context.fillStyle = this.view.colour === "power" ? `rgb(${viridis(box.tall / (row.height - 5))})` : look.colour;
+      context.fillStyle = look.colour;
       context.fillRect(box.x, floor - box.tall, box.wide + 0.4, box.tall); // a little over its neighbour: no seams of paper
       if (!data.pieces) continue;
       const span = data.pieces.f64[5 * box.index + 3];
@@ -379,7 +380,7 @@ export class Lanes {
   name(context, run, floor) {
     const [left, right] = [Math.max(run.x, GUTTER), Math.min(run.end, this.axis.width)];
     if (right - left < 26) return;
-    context.fillStyle = this.view.colour === "power" ? "#ffffff" : run.look.ink;
+    context.fillStyle = run.look.ink;
     context.fillText(fit(context, this.facts.frames[run.frame].label, right - left - 8), left + 4, floor - 7);
   }
 
@@ -416,7 +417,8 @@ export class Lanes {
       const dim = this.matching && !this.matching[frame];
       const tall = row.height < STEP ? row.height : STEP - 1;
       context.globalAlpha = dim ? 0.18 : 1;
-      context.fillStyle = this.view.colour === "power" ? this.powerColour(f64, i) : this.look(frame, part.lane).colour;
+      const look = this.view.colour === "power" ? this.powerLook(f64, i) : this.look(frame, part.lane);
+      context.fillStyle = look.colour;
       const gap = wide > 3 ? 0.6 : 0;
       context.fillRect(left, row.height < STEP ? y : y + 2 + depth * STEP, wide - gap, tall);
       if (row.height < STEP) continue;
@@ -427,7 +429,7 @@ export class Lanes {
         context.strokeRect(left, y + 2 + depth * STEP, wide - gap, STEP - 1);
       }
       if (wide > 26) {
-        context.fillStyle = this.view.colour === "power" ? "#ffffff" : this.look(frame, part.lane).ink;
+        context.fillStyle = look.ink;
         context.fillText(fit(context, this.facts.frames[frame].label, wide - 8), left + 4, y + 2 + depth * STEP + STEP / 2);
       }
       context.globalAlpha = 1;
@@ -435,9 +437,11 @@ export class Lanes {
     context.globalAlpha = 1;
   }
 
-  powerColour(f64, i) {
+  powerLook(f64, i) {
     const watts = (f64[5 * i + 2] / (f64[5 * i + 1] - f64[5 * i])) * this.axis.perSecond;
-    return Number.isFinite(watts) ? `rgb(${viridis(watts / this.facts.most_w)})` : inks().idle;
+    if (!Number.isFinite(watts)) return { colour: inks().idle, ink: inks().ink };
+    const hot = viridis(watts / this.facts.most_w);
+    return { colour: `rgb(${hot})`, ink: inkOn(hot) };
   }
 
   bins(context, row, part, y, width) {

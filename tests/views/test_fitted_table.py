@@ -11,7 +11,7 @@ from tests.views.stories import HOSTILE, ranks, streams
 from wattribute import attribute, compare, emissions
 from wattribute.comparison import Ensemble, Run
 from wattribute.comparison.repeats import Repeats
-from wattribute.model import DeviceSummary, Summary
+from wattribute.model import Attribution, DeviceSummary, Recording, Summary
 from wattribute.recorders.daemon import Image
 from wattribute.sessions.profile_table import function_table
 from wattribute.views.console import attribution_tables
@@ -55,7 +55,7 @@ def _experiment() -> dict:
             "runs": 5, "counted": 5, "notes": []}  # fmt: skip
 
 
-def _functions(recording):
+def _functions(recording: Recording) -> tuple[Attribution, pl.DataFrame]:
     """Rows as the table of a profile has them; this recording knows no CPU time."""
     attribution = attribute(recording, by=("device", "frame", "file", "line"))
     return attribution, function_table(

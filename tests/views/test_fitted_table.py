@@ -1,22 +1,27 @@
 """Tables at 40, 80, 120 and 200 columns: no number and no unit is cut, no line is too long."""
 
 import io
+from dataclasses import replace
 
+import polars as pl
 import pytest
 from rich.console import Console, Group
 
 from tests.views.stories import HOSTILE, ranks, streams
-from wattribute import attribute, compare
+from wattribute import attribute, compare, emissions
 from wattribute.comparison import Ensemble, Run
 from wattribute.comparison.repeats import Repeats
-from wattribute.model import DeviceSummary, Summary
+from wattribute.model import Attribution, DeviceSummary, Recording, Summary
 from wattribute.recorders.daemon import Image
+from wattribute.sessions.profile_table import function_table
 from wattribute.views.console import attribution_tables
-from wattribute.views.console_carbon import zone_table
+from wattribute.views.console_carbon import emissions_table, zone_table
 from wattribute.views.console_compare import comparison_table
 from wattribute.views.console_doctor import doctor_screen
+from wattribute.views.console_frame import frame_table
 from wattribute.views.console_images import image_table
 from wattribute.views.console_info import info_tables
+from wattribute.views.console_profile import _profile
 from wattribute.views.console_regions import region_table
 from wattribute.views.console_run import repeats_screen, run_screen
 from wattribute.views.console_summary import summary_table
@@ -50,6 +55,19 @@ def _experiment() -> dict:
             "runs": 5, "counted": 5, "notes": []}  # fmt: skip
 
 
+def _functions(recording: Recording) -> tuple[Attribution, pl.DataFrame]:
+    """Rows as the table of a profile has them; this recording knows no CPU time."""
+    attribution = attribute(recording, by=("device", "frame", "file", "line"))
+    return attribution, function_table(
+        replace(attribution, rows=attribution.rows.with_columns(self_cpu_s=pl.lit(1.5), total_cpu_s=pl.lit(2.5)))
+    )
+
+
+def _memory() -> dict:
+    return {"allocated": [{"frame": "a_long_name_of_a_function", "file": "/a/b.py", "line": 3, "bytes": 123456789,
+                           "allocations": 12345}]}  # fmt: skip
+
+
 def _tables(width: int) -> dict:
     from wattribute.carbon.places import zones
 
@@ -66,6 +84,11 @@ def _tables(width: int) -> dict:
         "repeats": repeats_screen(Repeats([_summary(), _summary()]), []),
         "experiment": summary_table(_experiment(), width),
         "compare": comparison_table(changed),
+        "profile": _profile(*_functions(recording), None, _memory(), 20, "", width),
+        "emissions": emissions_table(emissions(recording, zone="FR")),
+        "sql": frame_table(
+            attribute(recording, by="process,frame").rows.select("process", "frame", "self_j", "self_ns")
+        ),
         "zones": zone_table(list(zones().values())[:30]),
         "doctor": doctor_screen(_doctor()),
         "images": image_table([Image("localhost/some/long/name/of/an/image", "abc123", 123456789, "")]),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from .fitted_table import FittedTable
 from .names import clean
 
 if TYPE_CHECKING:
@@ -17,10 +17,11 @@ _ROWS = 100
 
 
 def frame_table(frame: pl.DataFrame, rows: int = _ROWS) -> RenderableType:
-    """The first rows, numbers on the right, and how many more there are."""
-    table = Table(box=None, pad_edge=False)
+    """The first rows, numbers on the right and never cut, and how many more there are."""
+    table = FittedTable()
     for name, kind in frame.schema.items():
-        table.add_column(Text(clean(name)), justify="right" if kind.is_numeric() else "left", overflow="fold")
+        numeric = kind.is_numeric()
+        table.add_column(clean(name), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in frame.head(rows).iter_rows():
         table.add_row(*(Text(_cell(value)) for value in row))
     if len(frame) <= rows:

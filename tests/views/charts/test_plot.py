@@ -140,6 +140,29 @@ def test_the_graph_of_calls_counts_every_joule_once():
     assert main["total_j"] == pytest.approx(expected_j(recording, "attributed"), rel=1e-9)
 
 
+@pytest.mark.parametrize("graphviz", [True, False])
+def test_words_at_lines_stand_on_nothing(monkeypatch, graphviz):
+    """Twelve frames that call one: their lines end close to each other."""
+    from wattribute.views.charts import layout
+
+    if not graphviz:
+        monkeypatch.setattr(layout, "_of_graphviz", lambda graph: None)
+    made = RecordingBuilder(1000, length_ticks=24_000).host("h").process("p")
+    calls = ", ".join(f"caller_{i} {2 * i}s..{2 * i + 2}s, hub {2 * i}.5s..{2 * i + 1}.5s" for i in range(12))
+    made.thread(f"main 0s..24s, {calls}").counter("package 0", [0, 2400], every=24_000)
+    data = plot.draw("callgraph", [made.recording()]).to_dict()["datasets"].values()
+    boxes = next(rows for rows in data if rows and "shares" in rows[0])
+    words = [row for rows in data for row in rows if row.get("words")]
+    assert words
+    places = []
+    for row in {(row["x"], row["y"]): row for row in words}.values():
+        left = row["x"] + 7 if row["side"] == "left" else row["x"] - 7 - 4.8 * len(row["words"])
+        place = (left, row["y"] - 13, left + 4.8 * len(row["words"]), row["y"] - 2)
+        for box in [(box["x"], box["y"], box["x2"], box["y2"]) for box in boxes] + places:
+            assert place[0] >= box[2] or box[0] >= place[2] or place[1] >= box[3] or box[1] >= place[3]
+        places.append(place)
+
+
 def test_the_graph_as_dot_is_well_formed_whatever_the_names(tmp_path):
     from tests.conftest import need
 
@@ -218,6 +241,17 @@ def test_margins_and_title_of_a_heatmap_of_power_are_power():
     assert " ".join(chart.title.text) == f"{hottest}: {si(means[hottest], 'W')} on average, the highest"
     energy = plot.heatmap(found)
     assert "of the CPU energy" in " ".join(energy.title.text)
+
+
+def test_the_title_of_a_heatmap_of_power_names_no_frame_that_is_uncertain():
+    """Readings every 5 s: what "brief" used in its 2 s at 150 W may be anything; "long" had 100 W for 20 s."""
+    made = RecordingBuilder(1000, length_ticks=24_000).host("h").process("p").process("q")
+    made.process("p").thread("long 0s..20s, brief 21s..23s")
+    made.counter("package 0", [0, 500, 1000, 1500, 2000, 2700], every=5000)
+    found = wattribute.attribute(made.recording(), by=("process", "frame"))
+    power = {row["frame"]: row["power_w"] for row in found.rows.to_dicts()}
+    assert power["brief"] > power["long"]
+    assert " ".join(plot.heatmap(found, value="power").title.text).startswith("long: ")
 
 
 def test_many_frames_and_processes_are_merged_and_said():

@@ -529,12 +529,36 @@ def test_a_phone_has_no_overlaps(chromium, served):
     context.close()
 
 
-def test_exports_of_what_is_on_screen(tab, served):
+def test_exports_of_what_is_on_screen(tab, served, simple):
     tab.open(f"{served}#v=1000000000,9000000000")
     for what, begins in (("PNG", b"\x89PNG"), ("CSV", b"frame,self_j"), ("Perfetto", b"\x0a")):
         with tab.page.expect_download() as download:
             tab.page.select_option("#export", what)
         assert download.value.path().read_bytes().startswith(begins)
+        if what == "CSV":  # of what is visible, as nothing is brushed
+            rows = csv.DictReader(download.value.path().read_text().splitlines())
+            shown = attribute(simple, by="frame", begin=1e9 / PER_S, end=9e9 / PER_S).rows
+            assert sum(float(row["self_j"]) for row in rows) == pytest.approx(shown["self_j"].sum(), rel=1e-9)
+
+
+def test_names_read_on_every_colour_of_the_scale(tab, served):
+    tab.open(f"{served}#c=power")
+    script = """() => import('wattribute/format.js').then(({ inkOn, viridis }) => {
+      const light = (rgb) => rgb.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+      const contrast = (rgb) => inkOn(rgb) === '#000000' ? (light(rgb) + 0.05) / 0.05 : 1.05 / (light(rgb) + 0.05);
+      return Math.min(...Array.from({ length: 101 }, (_, i) => contrast(viridis(i / 100))));
+    })"""
+    assert tab.page.evaluate(script) >= 4.5
+    assert tab.page.evaluate("wattribute.lanes.powerLook([0, 10, NaN], 0).ink")
+
+
+def test_a_spike_does_not_stretch_the_scale_of_power(tab):
+    from tests.views.charts.test_plot import spiky
+
+    with view(spiky()) as page:  # 100 W and 300 W, and 5 kW for 10 ms of 10 s
+        tab.open(page.url)
+        assert tab.page.evaluate("wattribute.power.scales.gpu") == 500
 
 
 def test_any_signal_can_be_a_track(tab):
@@ -562,6 +586,104 @@ def test_without_a_meter_the_page_works_in_seconds(tab):
         tab.page.select_option("#by", "process")
         tab.settle()
         assert "MPI Rank 1" in tab.page.locator(".frames tbody").inner_text()
+        tab.page.keyboard.press("Escape")
+        tab.tab("flame")
+        totals = tab.page.evaluate("wattribute.tab.data.groups.map((group) => [group.label, group.nodes[0][3]])")
+        assert ["threads · host", pytest.approx(20.0)] in totals
+        assert "20.0 s" in tab.page.locator("#panel").inner_text()
+        tab.tab("heatmap")
+        assert "self time of the" in tab.page.locator("#panel").inner_text()
+        assert sum(cell["self_j"] for cell in tab.page.evaluate("wattribute.tab.data.cells")) == pytest.approx(28.0)
+
+
+@pytest.fixture(scope="module")
+def frontier(shared):
+    """Many long names, 8 devices on two hosts, lanes of one name in both."""
+    with view(shared / "traces" / "frontier-hpl-partial") as page:
+        yield page.url
+
+
+@pytest.mark.parametrize("width", [800, 1100, 1400, 1920])
+def test_rows_and_devices_do_not_overlap(tab, frontier, width):
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    tab.open(frontier)
+    rows, books = (tab.page.locator(name).bounding_box() for name in (".frames", "table.books"))
+    beside = books["x"] >= rows["x"] + rows["width"] - 0.5
+    assert beside or books["y"] >= rows["y"] + rows["height"] - 0.5
+    assert beside == (width >= 1400)
+    names = [each.inner_text() for each in tab.page.locator(".frames tbody .link").all()[:8]]
+    assert names[0].startswith("Cijk")
+    assert names[0].endswith("WGM7")  # cut in the middle, not by the cell
+    link, cell = (tab.page.locator(f".frames tbody {each}").first.bounding_box() for each in (".link", "td.name"))
+    assert link["x"] + link["width"] <= cell["x"] + cell["width"]
+    box = tab.page.locator("#books").bounding_box()
+    bottom = box["y"] + box["height"] - 1  # its border
+    for book in tab.page.locator("#books .book").all():  # a line of books is whole or not there at all
+        each = book.bounding_box()
+        assert each["y"] >= bottom or each["y"] + each["height"] <= bottom
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_heatmap_has_room_for_its_numbers_and_names(tab, frontier, width):
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    tab.open(frontier).tab("heatmap")
+    short = tab.page.evaluate("wattribute.tab.data.short")
+    assert len(set(short)) == len(short) == 30
+    assert tab.page.evaluate("wattribute.tab.wide") >= 44
+    room = tab.page.evaluate("wattribute.tab.canvas.clientWidth - wattribute.tab.left - 30 * wattribute.tab.wide")
+    assert room > 90  # for the last name
+    assert tab.page.evaluate("document.scrollingElement.scrollWidth") <= width
+
+
+def test_the_command_line_of_a_span_is_that_of_its_lane(tab, frontier):
+    tab.open(frontier)
+    lanes = tab.page.evaluate("wattribute.facts.lanes.filter((lane) => lane.name === 'HIP[0:1]')")
+    assert len(lanes) == 2  # on two hosts
+    tab.page.evaluate("lane => { wattribute.view.pick = [lane, 100]; wattribute.showPick(); }", lanes[1]["location"])
+    tab.page.wait_for_selector("#pick:not([hidden])")
+    text = tab.page.locator("#pick").inner_text()
+    words = shlex.split(tab.page.locator("#pick pre").inner_text())
+    done = subprocess.run(
+        [sys.executable, "-m", *words, "--format", "json"], capture_output=True, text=True, check=True
+    )
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["location"] for row in rows} == {"MPI Rank 4/HIP[0:1]"}
+    assert f"{max(row['total_j'] for row in rows):.6f} J" in text
+    calls = tab.page.evaluate("wattribute.source.span(...wattribute.view.pick).then((span) => span.calls)")
+    assert re.search(rf"calls of this frame in this lane\s+{calls:,}", text)
+
+
+def test_groups_tracks_and_graphs_by_keyboard(tab, frontier):
+    tab.open(frontier)
+    for key in "jjo":  # the second header is the first process
+        tab.page.keyboard.press(key)
+    tab.settle()
+    assert tab.page.evaluate("wattribute.lanes.rows[1].closed")
+    tab.page.keyboard.press("o")
+    tab.settle()
+    assert not tab.page.evaluate("wattribute.lanes.rows[1].closed")
+    first = tab.page.evaluate("wattribute.power.shown()")
+    tab.page.keyboard.press("]")
+    assert tab.page.evaluate("wattribute.power.shown()") != first
+    tab.page.keyboard.press("[")
+    assert tab.page.evaluate("wattribute.power.shown()") == first
+    tab.tab("flame")
+    tab.page.locator("#flame").focus()
+    for key in ("ArrowUp", "ArrowRight"):
+        tab.page.keyboard.press(key)
+    assert re.search(r"energy, with callees\s+9.69 kJ \(", tab.page.locator("#card").inner_text())
+    tab.page.keyboard.press("Enter")
+    assert tab.page.evaluate("wattribute.tab.root") > 0
+    tab.page.keyboard.press("Backspace")
+    assert tab.page.evaluate("wattribute.tab.root") == 0
+    tab.tab("heatmap")
+    tab.page.locator("#heatmap").focus()
+    for key in ("ArrowRight", "ArrowDown"):
+        tab.page.keyboard.press(key)
+    assert re.search(r"self energy\s+[\d.]+ kJ \(", tab.page.locator("#card").inner_text())
+    tab.page.keyboard.press("Enter")
+    assert tab.page.evaluate("wattribute.view.search").startswith("Cijk")
+    tab.settle()
 
 
 def test_numbers_read_as_in_python(tab, served):

@@ -65,6 +65,30 @@ def test_a_long_table_is_cut_and_keeps_its_sum(opened, monkeypatch):
     assert (table["more"], row["self_j"] + table["more_j"]) == (1, pytest.approx(1400))
 
 
+def test_flame_heatmap_and_comparison_have_ranges(opened):
+    session = opened(recording(), compare=recording())
+    by_frame = {row["frame"]: row for row in session.table()["rows"]}
+    (group,) = [group for group in session.flame()["groups"] if group["label"].endswith("kernels")]
+    for name, _, self_j, total, low, high in group["nodes"][1:]:  # kernels call nothing
+        assert self_j == total == pytest.approx(by_frame[name]["self_j"])
+        assert (low, high) == (by_frame[name]["self_low_j"], by_frame[name]["self_high_j"])
+    for cell in session.heat()["cells"]:
+        assert cell["self_low_j"] <= cell["self_j"] <= cell["self_high_j"]
+    for row in session.compare()["rows"]:
+        assert (row["a_low_j"], row["b_high_j"]) == tuple(
+            by_frame[row["frame"]][f"self_{end}_j"] for end in ("low", "high")
+        )
+
+
+def test_the_self_of_a_span_has_a_range_without_that_of_its_children(opened):
+    made = RecordingBuilder(1000, length_ticks=10_000).host("h").process("p").thread("f 0s..10s, g 2s..4s")
+    made.counter("package 0", [100 * i for i in range(11)], every=1000)  # 100 W
+    span = opened(made.recording()).tiles.span(0, 0)
+    (use,) = span["devices"]
+    assert (use["total_j"], use["self_j"], span["calls"]) == (pytest.approx(1000), pytest.approx(800), 1)
+    assert use["self_low_j"] <= 800 <= use["self_high_j"] < use["high_j"]
+
+
 def test_a_comparison_adds_what_may_be_added(opened, monkeypatch):
     monkeypatch.setattr("wattribute.views.page.answers.MOST_ROWS", 1)
     rows = opened(recording(), compare=recording(kernels=1)).compare()["rows"]

@@ -126,7 +126,7 @@ def _picture(graph: Graph, theme: Theme) -> Any:
         )
     ]
     words = [
-        layer([head for head in heads if head["side"] == side])
+        layer([head for head in heads if head["side"] == side and head["words"]])
         .mark_text(align=side, baseline="bottom", dx=7 if side == "left" else -7, dy=-2, fontSize=SIZE - 3,
                    color=theme.muted)
         .encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text="words:N")
@@ -207,20 +207,30 @@ def _lines(graph: Graph, places: Layout) -> tuple[Rows, Rows]:
         if line.head:
             ends_at.setdefault(line.points[-1], []).append(line)
     groups = sorted(ends_at.values(), key=lambda group: -sum(line.energy_j for line in group))
-    taken: list[tuple[float, float, float]] = []  # left, right and foot of words; the heaviest lines have theirs first
     for group in groups:  # lines that end at one point have one head, and words where they do not come from
         edges = {(a, b) for line in group for a in line.callers for b in line.callees}
         words = _edge_words(graph, edges, sum(line.energy_j for line in group))
         from_right = group[-1].points[0][0] > group[-1].points[-1][0] + 2
-        head = _head(*group[-1].points[-2:])
-        far = head["x"] + (-7 - pixels(words, SIZE - 3) if from_right else 7 + pixels(words, SIZE - 3))
-        left, right = sorted((head["x"], far))
-        if any(left < b and a < right and abs(head["y"] - foot) < SIZE for a, b, foot in taken):
-            words = ""
-        else:
-            taken.append((left, right, head["y"]))
-        heads.append(head | {"words": words, "side": "right" if from_right else "left"})
-    return lines, heads
+        heads.append(_head(*group[-1].points[-2:]) | {"words": words, "side": "right" if from_right else "left"})
+    return lines, _with_room(heads, places)
+
+
+def _with_room(heads: Rows, places: Layout) -> Rows:
+    """The heads, without the words that would stand on a box or on others; lines of more energy come first."""
+    taken = [
+        (box.middle - box.width / 2, box.top, box.middle + box.width / 2, box.top + HEIGHT)
+        for box in places.boxes.values()
+    ]
+    taken += [(head["x"] - 4, head["y"] - 4, head["x"] + 4, head["y"] + 4) for head in heads]
+    out: Rows = []
+    for head in heads:
+        wide = pixels(head["words"], SIZE - 3)
+        left = head["x"] + 7 if head["side"] == "left" else head["x"] - 7 - wide
+        place = (left, head["y"] - 2 - SIZE, left + wide, head["y"] - 2)
+        free = not any(place[0] < c and a < place[2] and place[1] < d and b < place[3] for a, b, c, d in taken)
+        taken += [place] if free else []
+        out.append(head if free else head | {"words": ""})
+    return out
 
 
 def _head(before: Point, end: Point) -> dict[str, Any]:

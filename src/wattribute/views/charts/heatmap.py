@@ -65,10 +65,12 @@ def heatmap(attribution: Attribution, *, value: str = "energy", theme: str = "li
 
 
 def _hottest(table: HeatTable) -> str:
-    """The title of a heatmap of power: the frame with the greatest mean, of those with a hundredth of the energy."""
+    """The title of a heatmap of power: the greatest mean that is certain, of frames with 1 % of the energy."""
     energy = table.energy_j.sum(axis=1)
     power = _mean_power(table, axis=1)
     power[energy < 0.01 * energy.sum()] = 0.0  # a short call divides little energy by little time
+    certain = np.where(table.high_j.sum(axis=1) - table.low_j.sum(axis=1) > energy, 0.0, power)
+    power = certain if certain.any() else power
     if not power.any():
         return "No energy in spans, and no power"
     most = int(power.argmax())

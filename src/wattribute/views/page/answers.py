@@ -23,6 +23,7 @@ MOST_ROWS = 3000  # of the table; the rest, which is smaller, comes as a sum
 SMALLEST = 1e-4  # paths below this part of the whole are folded into their parents
 MOST_FRAMES = 30  # columns of the heatmap
 MOST_PROCESSES = 512
+HEAT_LABEL = 22  # letters above a column
 _NUMBERS = ("self_j", "total_j", "self_low_j", "self_high_j", "self_ns", "power_w", "calls")
 NO_COMPARISON = "Nothing to compare with: open two recordings, wattribute view A --compare B"
 
@@ -149,8 +150,9 @@ def messages(attribution: Attribution) -> list[str]:
 
 
 def flame(attributions: Sequence[Attribution], labels: Mapping[str, str], looks: Looks) -> dict[str, Any]:
-    """The Flame tab, from attributions by device and path: per book the tree as [name, parent, self, total].
+    """The Flame tab, from attributions by device and path: per book the tree as rows.
 
+    A row is [name, parent, self, total, its least, its most].
     Each view (``of``) also gets a tree of all its devices that may be added. A book that a later attribution holds
     too is taken from there, where its view is complete.
     """
@@ -200,6 +202,14 @@ def _grow(root: dict[str, Any], row: Mapping[str, Any]) -> None:
         at = at["below"].setdefault(frame, _node(names.full(frame)))
         at["total"] += row["self_j"]
     at["self"] += row["self_j"]
+    for side in ("low", "high"):
+        _add_end(at, side, row.get(f"total_{side}_j"))
+
+
+def _add_end(sums: dict[str, Any], side: str, end: float | None) -> None:
+    """Add an end of a range to a sum of such; the sum is unknown where one of them is."""
+    known = sums.get(side, 0.0)
+    sums[side] = None if end is None or known is None else known + end
 
 
 def _node(name: str) -> dict[str, Any]:
@@ -216,7 +226,7 @@ def _flatten(root: dict[str, Any]) -> list[list[Any]]:
     todo = [(root, -1)]
     while todo:
         node, parent = todo.pop()
-        out.append([node["name"], parent, node["self"], node["total"]])
+        out.append([node["name"], parent, node["self"], node["total"], node.get("low"), node.get("high")])
         at = len(out) - 1
         todo += [
             (child, at)
@@ -231,11 +241,15 @@ def heat(attribution: Attribution, looks: Looks) -> dict[str, Any]:
     added = {key(book) for book in addable(attribution.devices.to_dicts())}
     by_frame: dict[str, float] = {}
     cells: dict[tuple[str, str, str], list[float]] = {}
+    ranges: dict[tuple[str, str, str], dict[str, Any]] = {}
     for row in attribution.rows.to_dicts():
         if key(row) not in added:
             continue
         by_frame[row["frame"]] = by_frame.get(row["frame"], 0.0) + row["self_j"]
-        cell = cells.setdefault((row["host"], row["process"], row["frame"]), [0.0, 0.0])
+        place = (row["host"], row["process"], row["frame"])
+        cell = cells.setdefault(place, [0.0, 0.0])
+        for side in ("low", "high"):
+            _add_end(ranges.setdefault(place, {}), f"self_{side}_j", row.get(f"self_{side}_j"))
         cell[0] += row["self_j"]
         cell[1] += row["self_j"] / row["power_w"] if number(row["power_w"]) else 0.0
     ranked = sorted((name for name, joules in by_frame.items() if joules > 0), key=lambda name: -by_frame[name])
@@ -244,13 +258,13 @@ def heat(attribution: Attribution, looks: Looks) -> dict[str, Any]:
     many = len({host for host, _ in places}) > 1
     return {
         "frames": [names.full(name) for name in shown],
-        "short": [looks(name, "")["short"] for name in shown],
+        "short": list(names.labels(shown, HEAT_LABEL).values()),
         "processes": [
             {"label": names.clean(f"{host} · {process}" if many else process), "process": names.clean(process)}
             for host, process in places
         ],
         "cells": [
-            {"process": i, "frame": j, "self_j": cells[place][0], "power_w": _ratio(*cells[place])}
+            {"process": i, "frame": j, "self_j": cells[place][0], "power_w": _ratio(*cells[place]), **ranges[place]}
             for i, (host, process) in enumerate(places)
             for j, name in enumerate(shown)
             if (place := (host, process, name)) in cells
@@ -267,11 +281,16 @@ def _ratio(joules: float, seconds: float) -> float | None:
 def compare(left: Mapping[str, Any], right: Mapping[str, Any], sides: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The Compare tab: self joules per frame of two tables, summed over the devices that may be added."""
     sums: dict[str, list[float]] = {}
+    ranges: dict[str, dict[str, Any]] = {}
     short: dict[str, str] = {}
     for i, answer in enumerate((left, right)):
         small = [{"frame": "(smaller rows)", "self_j": answer["more_j"]}] if answer.get("more") else []
         for row in (*answer["rows"], *small):
             sums.setdefault(row["frame"], [0.0, 0.0])[i] += row["self_j"]
+            for side in ("low", "high"):
+                _add_end(ranges.setdefault(row["frame"], {}), f"{'ab'[i]}_{side}_j", row.get(f"self_{side}_j"))
             short.setdefault(row["frame"], row.get("short", row["frame"]))
-    rows = [{"frame": frame, "short": short[frame], "a_j": a, "b_j": b} for frame, (a, b) in sums.items()]
+    rows = [
+        {"frame": frame, "short": short[frame], "a_j": a, "b_j": b, **ranges[frame]} for frame, (a, b) in sums.items()
+    ]
     return {"sides": list(sides), "rows": sorted(rows, key=lambda row: -abs(row["b_j"] - row["a_j"]))}

@@ -87,6 +87,7 @@ def _lanes(recording: Recording, metered: PageEnergy) -> list[dict[str, Any]]:
             "name": names.clean(recording.locations.name[location]),
             "kind": recording.locations.kind[location],
             "process": owner,
+            "owner": names.clean(recording.processes.name[owner]) if owner >= 0 else "",  # as --process knows it
             "host": names.clean(recording.location_host(location)) if owner >= 0 else "",
             "devices": metered.counted(location),
             "alone": metered.alone(location),

@@ -222,6 +222,15 @@ class Lane:
             row = until
         return None
 
+    def calls(self, frame: int) -> int:
+        """How often a frame was called in this lane; the resumed part of a call is not another one."""
+        count, step = 0, 256 * STRIDE
+        for first in range(0, self.spans, step):
+            last = min(self.spans, first + step)
+            mine = self._column("frame", first, last) == frame
+            count += int(np.count_nonzero(mine & (self._column("resumed", first, last) == 0)))
+        return count
+
     def used(self, start: Any, end: Any) -> Any:
         """S(end) − S(start): NaN where nothing was metered."""
         if self.energies is None or not len(self.energies[0]):

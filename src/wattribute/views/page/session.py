@@ -309,12 +309,14 @@ class Session:
 
     def attribution(self, by: tuple[str, ...], range_: tuple[int, int] | None, **more: Any) -> Attribution:
         """``attribute`` of a stretch of time, as the command line's --from and --to would."""
-        recording, question = self.recording(), self.question.but(by=by, quantity="energy", **more)
+        recording, question = self.recording(), self.question.but(by=by, **{"quantity": "energy", **more})
         if range_ is not None:
             per_s = recording.clock.ticks_per_s
             recording = replace(recording, spans=Window(recording.spans, *range_, self.tiles.lanes))
             question = question.but(begin=range_[0] / per_s, end=range_[1] / per_s)
         attribution = attribute(recording, question, engine=self._engine, threads=self._reading.threads)
+        if question.quantity == "time":
+            return attribution.as_amounts()
         if "measured_j" not in attribution.devices.columns:
             raise OptionError("the page shows energy: choose a metric in joules or watts")
         return attribution
@@ -333,7 +335,7 @@ class Session:
         """Books, and rows over all devices that count or of one; those by frame of all time came with the tiles."""
         if by not in GROUPS:
             raise OptionError(f"by has to be one of {', '.join(GROUPS)}")
-        if not self.tiles.facts["devices"]:
+        if self.unit == "s":
             return dict(self._once(("seconds", range_, by), lambda: self.seconds(range_, by)))
         keys = GROUPS[by] if not device or by == "device" else ("device", *GROUPS[by])
 
@@ -372,7 +374,7 @@ class Session:
             if self.hosts_too():
                 with contextlib.suppress(NoDataError):
                     shown.append(self.attribution(("device", "path"), range_, of="host"))
-            return answers.flame(shown, self._labels, self.looks())
+            return {"unit": self.unit, **answers.flame(shown, self._labels, self.looks())}
 
         return self._of(("device", "path"), range_, lambda note: {"groups": [], "note": note}, shape)
 
@@ -390,7 +392,7 @@ class Session:
             ("device", "process", "frame"),
             range_,
             lambda note: {"cells": [], "note": note},
-            lambda attribution: answers.heat(attribution, self.looks()),
+            lambda attribution: {"unit": self.unit, **answers.heat(attribution, self.looks())},
         )
 
     def _of(
@@ -405,11 +407,16 @@ class Session:
 
         def make() -> dict[str, Any]:
             try:
-                return shape(self.attribution(by, range_))
+                return shape(self.attribution(by, range_, quantity="time" if self.unit == "s" else "energy"))
             except NoDataError as error:
                 return without(str(error))
 
         return dict(self._once((by, range_, device), make))
+
+    @property
+    def unit(self) -> str:
+        """What the page shows: joules, or seconds where nothing was metered."""
+        return "J" if self.tiles.facts["devices"] else "s"
 
     def seconds(self, range_: tuple[int, int] | None, by: str) -> dict[str, Any]:
         """The table of a recording without a meter: time and calls, from the tiles."""

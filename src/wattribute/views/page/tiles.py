@@ -26,6 +26,7 @@ from .lanes import Grid, Lane, LaneFiles, LaneWriter, exact
 EXACT_SPANS = 5000  # per view: up to so many spans are drawn one by one
 MOST_BINS = 1024  # per lane and view
 KEPT_LIMITS = 256  # lanes
+MOST_CHILDREN = 256  # of a span whose self has a range
 ALL_BINS = 50_000  # per view: its answer stays below 2 MB
 _MANIFEST, _TABLE = "tiles.json", "table.json"  # apart, because it is large and not needed for the first picture
 
@@ -385,12 +386,32 @@ class Tiles:
                     "self_j": self_j,
                     "low_j": None if limits is None else down * limits[0],
                     "high_j": None if limits is None else up * min(limits[1], book["measured_j"]),
+                    **_self_range(use, self_j, limits, (down, up), began, ended),
                     "share": total / book["measured_j"] if book["measured_j"] else None,
                 }
             )
         counted = self.metered.counted(location)
         where = {"lane": location, "row": row, "start": start, "end": end, "path": [int(f) for f in spans.frame]}
-        return {**where, "devices": devices, "counted": counted}
+        return {**where, "devices": devices, "counted": counted, "calls": lane.calls(frame)}
+
+
+def _self_range(
+    use: energy.Use,
+    self_j: float,
+    limits: tuple[float, float] | None,
+    gains: tuple[float, float],
+    began: Any,
+    ended: Any,
+) -> dict[str, float]:
+    """The least and the most of a span's self: its own range without what its children can have used."""
+    if limits is None or len(began) > MOST_CHILDREN:
+        return {}
+    low, high = (self_j, self_j) if limits[0] == limits[1] else limits
+    if limits[0] != limits[1]:
+        inner = [energy.bounds(use, int(a), int(b)) or (0.0, 0.0) for a, b in zip(began, ended, strict=True)]
+        low -= sum(most for _, most in inner)
+        high -= sum(least for least, _ in inner)
+    return {"self_low_j": gains[0] * max(0.0, min(low, self_j)), "self_high_j": gains[1] * max(high, self_j)}
 
 
 def _resampled(edges: Any, borders: Any, amounts: Any) -> Any:

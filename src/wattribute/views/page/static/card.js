@@ -83,7 +83,7 @@ export class Card {
       lines.push([`energy, with callees${many}`, bounded(use.total_j, use.low_j, use.high_j), true]);
       if (use.low_j !== null) lines.push(["at least … at most", `${si(use.low_j, "J")} … ${si(use.high_j, "J")}`]);
       lines.push(["exactly", `${use.total_j.toFixed(6)} J${device.estimated ? " (estimated)" : ""}`]);
-      if (Math.abs(use.self_j - use.total_j) > 1e-12 * Math.abs(use.total_j)) lines.push(["self", si(use.self_j, "J")]);
+      if (Math.abs(use.self_j - use.total_j) > 1e-12 * Math.abs(use.total_j)) lines.push(["self", bounded(use.self_j, use.self_low_j, use.self_high_j)]);
       lines.push(["power", si(use.total_j / seconds, "W")], ["share", use.share === null ? "–" : `${percent(use.share, 1)} of ${device.label}`]);
     }
     return [...lines, ["time", si(seconds, "s")]];

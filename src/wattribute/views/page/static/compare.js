@@ -1,6 +1,6 @@
 // The Compare tab: this recording and another one side by side; frames by how much their energy differs.
 
-import { count, el, inks, percent, sharp, si } from "wattribute/format.js";
+import { bounded, count, el, inks, percent, sharp, si } from "wattribute/format.js";
 import { bar } from "wattribute/table.js";
 
 export class Compare {
@@ -55,7 +55,7 @@ export class Compare {
     for (const row of rows.slice(0, 300)) {
       const way = row.diff > 0 ? "more" : "less";
       const half = most ? (50 * Math.abs(row.diff)) / most : 0;
-      body.append(el("tr", {}, el("td", { class: "name", text: row.short ?? row.frame, title: row.frame }), el("td", { text: si(row.a_j, "J"), "data-j": row.a_j }), el("td", { text: si(row.b_j, "J"), "data-j": row.b_j }),
+      body.append(el("tr", {}, el("td", { class: "name", text: row.short ?? row.frame, title: row.frame }), el("td", { text: bounded(row.a_j, row.a_low_j, row.a_high_j), "data-j": row.a_j }), el("td", { text: bounded(row.b_j, row.b_low_j, row.b_high_j), "data-j": row.b_j }),
         el("td", { class: way, text: `${row.diff > 0 ? "+" : ""}${si(row.diff, "J")}` }), el("td", { class: way, text: row.a_j ? percent(row.diff, row.a_j) : "new" }),
         el("td", { class: "bars" }, el("span", { class: "bar" }, el("i", { style: { width: `${half}%`, marginLeft: `${row.diff > 0 ? 50 : 50 - half}%`, background: row.diff > 0 ? "#d0650f" : "#2f7fc1" } })))));
     }

@@ -68,7 +68,9 @@ export class EmbeddedSource {
       if (self === null) continue;
       const total = used(use, start, end);
       const book = this.data.facts.devices[use.device];
-      devices.push({ device: use.device, total_j: total, self_j: self, ...bounds(use, start, end, total, book), share: book.measured_j ? total / book.measured_j : null });
+      const range = bounds(use, start, end, total, book);
+      const own = self === total ? { self_low_j: range.low_j, self_high_j: range.high_j } : {};
+      devices.push({ device: use.device, total_j: total, self_j: self, ...range, ...own, share: book.measured_j ? total / book.measured_j : null });
     }
     const path = [];
     for (let i = at, depth = Infinity; i >= 0 && depth > 0; i -= 1) {
@@ -76,7 +78,8 @@ export class EmbeddedSource {
       depth = part.i32[10 * i + 9];
       path.unshift(part.i32[10 * i + 8]);
     }
-    return { lane, row, start, end, path, devices, counted: this.data.facts.lanes.find((each) => each.location === lane).devices };
+    const calls = Array.from({ length: part.size }, (_, i) => part.i32[10 * i + 8]).filter((frame) => frame === path.at(-1)).length;
+    return { lane, row, start, end, path, devices, calls, counted: this.data.facts.lanes.find((each) => each.location === lane).devices };
   }
 
   async bin() {
@@ -172,7 +175,7 @@ export class EmbeddedSource {
   }
 
   async flame(range) {
-    if (!range || !this.exact) return range ? { ...this.data.flame, note: "the whole recording: brushed flame graphs need wattribute view" } : this.data.flame;
+    if (!range || !this.exact || this.data.flame.unit === "s") return range ? { ...this.data.flame, note: "the whole recording: brushed flame graphs need wattribute view" } : this.data.flame;
     const { frames } = this.data.facts;
     const groups = new Map();
     const grow = (label, span) => {
@@ -197,7 +200,7 @@ export class EmbeddedSource {
       }, uses, devices);
     }
     const found = [...groups].filter(([, root]) => root.total > 0).map(([label, root]) => ({ label, nodes: flatten(root), looks: this.looks(label.split(" · ").at(-1)) }));
-    return { groups: found.sort((a, b) => b.nodes[0][3] - a.nodes[0][3]) };
+    return { unit: "J", groups: found.sort((a, b) => b.nodes[0][3] - a.nodes[0][3]) };
   }
 
   looks(of) {
@@ -205,7 +208,7 @@ export class EmbeddedSource {
   }
 
   async heat(range) {
-    if (!range || !this.exact) return range ? { ...this.data.heat, note: "the whole recording" } : this.data.heat;
+    if (!range || !this.exact || this.data.heat.unit === "s") return range ? { ...this.data.heat, note: "the whole recording" } : this.data.heat;
     const whole = this.data.heat;
     const [frameAt, processAt] = [new Map(whole.frames.map((name, i) => [name, i])), new Map(whole.processes.map((each, i) => [each.process, i]))];
     const lanes = new Map(this.data.facts.lanes.map((lane) => [lane.location, lane]));

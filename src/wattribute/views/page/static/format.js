@@ -73,6 +73,14 @@ export function el(tag, options = {}, ...children) {
   return node;
 }
 
+/** The text cut in the middle to so many letters: the ends of names say most. */
+export function middle(text, most) {
+  const letters = Array.from(text);
+  if (letters.length <= most) return text;
+  const tail = Math.floor((most - 1) / 2);
+  return `${letters.slice(0, most - 1 - tail).join("")}…${letters.slice(-tail).join("")}`;
+}
+
 const widths = new Map(); // measuring is the dearest part of a frame, and there are few distinct texts
 
 function widthOf(context, text) {
@@ -89,9 +97,7 @@ export function fit(context, text, room) {
   if (whole <= room) return text;
   const letters = Array.from(text);
   const keep = Math.floor((letters.length * room) / whole) - 1;
-  if (keep < 5) return "";
-  const tail = Math.floor(keep / 2);
-  return `${letters.slice(0, keep - tail).join("")}…${letters.slice(-tail).join("")}`;
+  return keep < 5 ? "" : middle(text, keep + 1);
 }
 
 /** A canvas made sharp for this screen; returns its context and its size in CSS pixels. */
@@ -126,6 +132,9 @@ export function viridis(share) {
   const high = Math.min(VIRIDIS.length - 1, low + 1);
   return VIRIDIS[low].map((part, i) => Math.round(part + (VIRIDIS[high][i] - part) * (at - low)));
 }
+
+/** Black or white, whichever reads better on a colour of that scale. */
+export const inkOn = (colour) => (colour[1] > 125 ? "#000000" : "#ffffff");
 
 /** Round steps of a time axis: about one label per 90 pixels. */
 export function ticksOf(from, to, width) {

@@ -7,6 +7,7 @@ import { SHAPES } from "wattribute/lanes.js";
 export const KEYS = [
   ["wheel", "zoom at the pointer"], ["drag", "pan"], ["shift + wheel", "scroll the lanes"], ["shift + drag", "brush a time range"], ["click", "select a span: its pane stays"],
   ["double-click", "zoom to a span"], ["w s", "zoom in, out"], ["a d", "left, right"], ["↑ ↓", "scroll the lanes"],
+  ["j k, o", "go to the next host or process, the one before; open or fold it"], ["[ ]", "scroll the power tracks"],
   ["f or /", "search; Enter goes to the next match"], ["b", "brush what is on screen"], ["m", "mark the moment under the pointer"],
   ["Enter, n N", "select a span of the lanes, the next, the one before"], ["p", "pin the lane under the pointer or of the selected span to the top"], ["c", "colour by kind of work or by power"], ["e", "lanes as watts, as call stacks, flat, one pixel each"], ["t", "light or dark"], ["1 … 5", "tabs"],
   ["0", "everything"], ["Esc", "clear brush, search and marks"], ["?", "this help"],
@@ -92,13 +93,9 @@ export class Gestures {
   }
 
   fold(event) {
-    const { view, lanes } = this.app;
+    const { lanes } = this.app;
     const row = lanes.rowAt(event.offsetY);
-    if (!row || row.type === "lane") return;
-    if (row.type !== "host" && row.type !== "process") return;
-    if (!view.folded.delete(row.key)) view.folded.add(row.key);
-    lanes.layout();
-    view.changed("time");
+    if (row) lanes.toggle(row);
   }
 
   into(event) {
@@ -143,6 +140,8 @@ export class Gestures {
       0: () => view.show(0, view.length),
       Escape: () => { view.marks = []; view.pick = null; app.setSearch(""); view.select(null); app.showPick(); },
       p: () => app.togglePin(),
+      j: () => { app.lanes.step(1); view.changed("time"); }, k: () => { app.lanes.step(-1); view.changed("time"); }, o: () => app.lanes.toggle(),
+      "[": () => app.power.scroll(-1), "]": () => app.power.scroll(1),
       Enter: () => app.pickNext(0), n: () => app.pickNext(1), N: () => app.pickNext(-1),
       ...Object.fromEntries(app.tabs.map((tab, i) => [String(i + 1), () => app.openTab(tab.name)])),
     };

@@ -1,7 +1,7 @@
 // The lanes: host → process → location. Height is watts, so that the area of a span is its joules; or nested boxes, or flat.
 
 import { GUTTER, isNarrow } from "wattribute/axis.js";
-import { count, fit, inks, sharp, si, viridis } from "wattribute/format.js";
+import { count, fit, inkOn, inks, sharp, si, viridis } from "wattribute/format.js";
 import { LaneData, roundUp } from "wattribute/watts.js";
 
 const HEAD = 17;
@@ -14,7 +14,7 @@ const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
 export class Lanes {
   constructor(canvas, facts, view, axis) {
-    Object.assign(this, { canvas, facts, view, axis, data: null, image: null, matching: null, hover: null, scales: {} });
+    Object.assign(this, { canvas, facts, view, axis, data: null, image: null, matching: null, hover: null, cursor: "", scales: {} });
     this.parts = { lanes: new Map(), devices: new Map() };
     this.recolour();
     this.layout();
@@ -95,6 +95,24 @@ export class Lanes {
       if (this.shape !== "watts") continue;
       for (const device of idleAfter.get(lane) ?? []) this.add({ type: "idle", device, label: `idle · ${facts.devices[device].label}` }, this.heightOf(lane, 1));
     }
+  }
+
+  /** The next (or previous) host or process becomes the one that `o` opens or folds. */
+  step(by) {
+    const heads = this.rows.filter((row) => row.type === "host" || row.type === "process");
+    const at = heads.findIndex((row) => row.key === this.cursor);
+    const next = heads[at < 0 ? 0 : Math.min(heads.length - 1, Math.max(0, at + by))];
+    this.cursor = next?.key ?? "";
+    if (next && (next.y < this.view.scroll || next.y + next.height > this.view.scroll + this.canvas.clientHeight)) this.view.scroll = Math.max(0, Math.min(this.bottom, next.y - 60));
+  }
+
+  /** Open or fold a host or process: the given row, else that of the cursor. */
+  toggle(row = this.rows.find((each) => each.key && each.key === this.cursor)) {
+    if (row?.type !== "host" && row?.type !== "process") return;
+    if (!this.view.folded.delete(row.key)) this.view.folded.add(row.key);
+    this.cursor = row.key;
+    this.layout();
+    this.view.changed("time");
   }
 
   add(row, height) {
@@ -282,6 +300,11 @@ export class Lanes {
     }
     context.fillStyle = colours.line;
     context.fillRect(0, y + row.height - 1, this.axis.width, 1);
+    if (row.key && row.key === this.cursor) {
+      context.strokeStyle = colours.accent;
+      context.lineWidth = 2;
+      context.strokeRect(1, y + 1, GUTTER - 2, row.height - 3);
+    }
   }
 
   /** Columns as tall as their watts; idle time hatched; the band of the bound over them; names where there is room. */
@@ -296,9 +319,10 @@ export class Lanes {
         idle.rect(box.x, floor - box.base - box.tall, box.wide, box.tall);
         continue;
       }
-      const look = palette(box.frame);
+      const hot = this.view.colour === "power" ? viridis(box.tall / (row.height - 5)) : null;
+      const look = hot ? { colour: `rgb(${hot})`, ink: inkOn(hot) } : palette(box.frame);
       context.globalAlpha = this.matching && !this.matching[box.frame] ? 0.2 : 1;
-      context.fillStyle = this.view.colour === "power" ? `rgb(${viridis(box.tall / (row.height - 5))})` : look.colour;
+      context.fillStyle = look.colour;
       context.fillRect(box.x, floor - box.tall, box.wide + 0.4, box.tall); // a little over its neighbour: no seams of paper
       if (!data.pieces) continue;
       const span = data.pieces.f64[5 * box.index + 3];
@@ -356,7 +380,7 @@ export class Lanes {
   name(context, run, floor) {
     const [left, right] = [Math.max(run.x, GUTTER), Math.min(run.end, this.axis.width)];
     if (right - left < 26) return;
-    context.fillStyle = this.view.colour === "power" ? "#ffffff" : run.look.ink;
+    context.fillStyle = run.look.ink;
     context.fillText(fit(context, this.facts.frames[run.frame].label, right - left - 8), left + 4, floor - 7);
   }
 
@@ -393,7 +417,8 @@ export class Lanes {
       const dim = this.matching && !this.matching[frame];
       const tall = row.height < STEP ? row.height : STEP - 1;
       context.globalAlpha = dim ? 0.18 : 1;
-      context.fillStyle = this.view.colour === "power" ? this.powerColour(f64, i) : this.look(frame, part.lane).colour;
+      const look = this.view.colour === "power" ? this.powerLook(f64, i) : this.look(frame, part.lane);
+      context.fillStyle = look.colour;
       const gap = wide > 3 ? 0.6 : 0;
       context.fillRect(left, row.height < STEP ? y : y + 2 + depth * STEP, wide - gap, tall);
       if (row.height < STEP) continue;
@@ -404,7 +429,7 @@ export class Lanes {
         context.strokeRect(left, y + 2 + depth * STEP, wide - gap, STEP - 1);
       }
       if (wide > 26) {
-        context.fillStyle = this.view.colour === "power" ? "#ffffff" : this.look(frame, part.lane).ink;
+        context.fillStyle = look.ink;
         context.fillText(fit(context, this.facts.frames[frame].label, wide - 8), left + 4, y + 2 + depth * STEP + STEP / 2);
       }
       context.globalAlpha = 1;
@@ -412,9 +437,11 @@ export class Lanes {
     context.globalAlpha = 1;
   }
 
-  powerColour(f64, i) {
+  powerLook(f64, i) {
     const watts = (f64[5 * i + 2] / (f64[5 * i + 1] - f64[5 * i])) * this.axis.perSecond;
-    return Number.isFinite(watts) ? `rgb(${viridis(watts / this.facts.most_w)})` : inks().idle;
+    if (!Number.isFinite(watts)) return { colour: inks().idle, ink: inks().ink };
+    const hot = viridis(watts / this.facts.most_w);
+    return { colour: `rgb(${hot})`, ink: inkOn(hot) };
   }
 
   bins(context, row, part, y, width) {

@@ -40,7 +40,12 @@ class App {
     this.view.addEventListener("change", (event) => this.react(event.detail));
     for (const type of ["hashchange", "popstate"]) window.addEventListener(type, () => this.view.load());
     $("filter").addEventListener("input", () => { this.view.filter = $("filter").value; this.lanes.layout(); this.view.scroll = 0; this.view.changed("time"); });
-    window.addEventListener("resize", () => { fitGutter(); this.react("time"); });
+    window.addEventListener("resize", () => {
+      fitGutter();
+      this.react("time");
+      clearTimeout(this.resizing);
+      this.resizing = setTimeout(() => this.redrawPanel(), 150);
+    });
     for (const [id, factor] of [["closer", 0.6], ["farther", 1 / 0.6]]) $(id).addEventListener("click", () => this.view.zoom(factor, (this.view.from + this.view.to) / 2));
     this.searchBox.addEventListener("input", () => this.setSearch(this.searchBox.value));
     this.searchBox.addEventListener("keydown", (event) => { if (event.key === "Enter") this.next(); });
@@ -196,6 +201,7 @@ class App {
   }
 
   redrawPanel() {
+    this.card.hide();
     this.shownTab = this.tab;
     this.tab.draw($("panel"));
   }
@@ -235,7 +241,14 @@ class App {
     $("tabs").replaceChildren(list, this.exporter(), el("span", { class: "range", id: "range", text: said }));
   }
 
-  /** What is on screen as a picture, the table as CSV, the brushed or visible range as a Perfetto trace. */
+  /** The brushed range, else the visible one; null for everything. */
+  get exported() {
+    const { brush, from, to, length } = this.view;
+    const shown = [Math.max(0, Math.round(from)), Math.min(length, Math.round(to))];
+    return brush ?? (shown[0] > 0 || shown[1] < length ? shown : null);
+  }
+
+  /** What is on screen as a picture, the rows of the brushed or visible range as CSV or as a Perfetto trace. */
   exporter() {
     const choose = el("select", { "aria-label": "export", id: "export" }, el("option", { value: "", text: "export" }), ...["PNG", "CSV", "Perfetto"].map((text) => el("option", { value: text, text })));
     choose.addEventListener("change", async () => {
@@ -243,8 +256,8 @@ class App {
       choose.value = "";
       try {
         if (what === "PNG") this.save("wattribute.png", await this.picture(), "image/png");
-        if (what === "CSV") this.save("table.csv", await this.tabs[0].csv(this.view.brush), "text/csv");
-        if (what === "Perfetto") this.save("range.perfetto-trace", await this.source.perfetto(this.view.brush ?? [Math.max(0, Math.round(this.view.from)), Math.round(this.view.to)]), "application/octet-stream");
+        if (what === "CSV") this.save("table.csv", await this.tabs[0].csv(this.exported), "text/csv");
+        if (what === "Perfetto") this.save("range.perfetto-trace", await this.source.perfetto(this.exported ?? [0, this.view.length]), "application/octet-stream");
       } catch (error) {
         this.say(error.message);
       }

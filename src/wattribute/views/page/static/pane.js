@@ -42,7 +42,9 @@ export class Pane {
     if (!facts.command) return "";
     const per = facts.clock.ticks_per_s;
     const lane = facts.lanes.find((each) => each.location === answer.lane);
-    return [facts.command, "--from", seconds(answer.start, per), "--until", seconds(answer.end, per), "--location", quoted(exactly(lane.name)), "--by", "device,location,frame"].join(" ");
+    const host = facts.hosts.length > 1 ? lane.host : "";
+    const place = [["--host", host], ["--process", lane.owner], ["--location", lane.name]].filter(([, name]) => name); // many ranks have a "Master thread"
+    return [facts.command, "--from", seconds(answer.start, per), "--until", seconds(answer.end, per), ...place.flatMap(([flag, name]) => [flag, quoted(exactly(name))]), "--by", "device,location,frame"].join(" ");
   }
 
   draw(answer) {
@@ -57,7 +59,7 @@ export class Pane {
     for (const use of answer.devices) {
       const device = facts.devices[use.device];
       const of = answer.devices.length > 1 ? ` · ${device.label}` : "";
-      lines.push([`total${of}`, bounded(use.total_j, use.low_j, use.high_j), true], [`self${of}`, si(use.self_j, "J")], [`mean power${of}`, si(use.total_j / long, "W")]);
+      lines.push([`total${of}`, bounded(use.total_j, use.low_j, use.high_j), true], [`self${of}`, bounded(use.self_j, use.self_low_j, use.self_high_j)], [`mean power${of}`, si(use.total_j / long, "W")]);
       lines.push([`exactly${of}`, `${use.total_j.toFixed(6)} J${device.estimated ? " (estimated)" : ""}`], ["share", use.share === null ? "–" : `${percent(use.share, 1)} of ${device.label}`]);
     }
     lines.push(["time", si(long, "s")], ["from", si(answer.start / per, "s", 7)], ["to", si(answer.end / per, "s", 7)]);

@@ -2,20 +2,24 @@
 
 import { GUTTER, isNarrow } from "wattribute/axis.js";
 import { fit, inks, sharp, si } from "wattribute/format.js";
-import { roundUp } from "wattribute/watts.js";
+import { robustMost, roundUp } from "wattribute/watts.js";
 
 const TRACK = 34;
 const MOST = 5; // tracks shown at once; the wheel over the names scrolls the rest
 
 export class Power {
   constructor(canvas, facts, axis, wanted) {
-    Object.assign(this, { canvas, facts, axis, data: null, first: 0 });
+    Object.assign(this, { canvas, facts, axis, wanted, data: null, first: 0 });
     canvas.addEventListener("wheel", (event) => {
       if (event.offsetX > GUTTER || this.devices.length <= MOST) return;
       event.preventDefault();
-      this.first = Math.min(Math.max(0, this.first + Math.sign(event.deltaY)), this.devices.length - MOST);
-      wanted();
+      this.scroll(Math.sign(event.deltaY));
     }, { passive: false });
+  }
+
+  scroll(tracks) {
+    this.first = Math.max(0, Math.min(this.first + tracks, this.devices.length - MOST));
+    this.wanted();
   }
 
   /** The devices that burned something, and the signals that were chosen in the Sensors tab ("s3"). */
@@ -61,12 +65,12 @@ export class Power {
     this.axis.label(context, this.brushed);
   }
 
-  /** One scale for all devices of a kind, so that they can be compared: a round number above the means. */
+  /** One scale for all devices of a kind, so that they can be compared: a round number above all but short rises. */
   rescale() {
     const most = {};
     for (const part of this.data?.parts ?? []) {
       const { kind } = this.about(part.device);
-      for (let i = 0; i < part.f32.length; i += 3) if (part.f32[i] > (most[kind] ?? 0)) most[kind] = part.f32[i];
+      most[kind] = Math.max(most[kind] ?? 0, robustMost(Array.from({ length: part.f32.length / 3 }, (_, i) => part.f32[3 * i])));
     }
     this.scales = Object.fromEntries(Object.entries(most).map(([kind, watts]) => [kind, roundUp(watts)]));
   }

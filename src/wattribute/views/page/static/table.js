@@ -1,11 +1,12 @@
 // The Table tab: rows by frame, device, process or role, with the devices' books beside them. Sums are the CLI's.
 
-import { bounded, count, el, percent, si, unsure } from "wattribute/format.js";
+import { bounded, count, el, middle, percent, si, unsure } from "wattribute/format.js";
 import { copier, exactly, seconds } from "wattribute/pane.js";
 
 const GROUPS = ["frame", "device", "process", "role"];
 const MOST_DEVICES = 12; // more are folded
 const MOST_ROWS = 500;
+const [NARROW, LETTERS] = [1500, 25]; // up to this width names have so many letters, and the devices stand beside the rows
 
 export class Table {
   constructor(app) {
@@ -34,6 +35,7 @@ export class Table {
     const { data } = this;
     if (!data) return;
     this.inSeconds = data.unit === "s";
+    this.letters = panel.clientWidth - 24 <= NARROW ? LETTERS : Infinity;
     if (this.inSeconds) this.sort = this.sort === "self_j" ? "self_ns" : this.sort;
     if (!data.devices.length && !this.inSeconds) {
       panel.replaceChildren(el("p", { class: "empty", text: data.note || "No energy was metered in this recording: lanes show time only." }));
@@ -112,7 +114,7 @@ export class Table {
     const energy = bounded(row.self_j, row.self_low_j, row.self_high_j);
     const find = () => (this.by === "frame" ? this.app.setSearch(row.name, true) : this.by === "process" ? this.app.setFilter(row.name) : null);
     return el("tr", { class: `pick${row.unsure ? " unsure" : ""}`, title: row.unsure ? "the range is wider than the value" : null },
-      el("td", { class: "name", title: row.name }, el("span", { class: "chip", style: { background: row.colour } }), el("button", { class: "link", text: this.full ? row.name : row.short, on: { click: find } })),
+      el("td", { class: "name", title: row.name }, el("span", { class: "chip", style: { background: row.colour } }), el("button", { class: "link", text: this.full ? row.name : middle(row.short, this.letters), on: { click: find } })),
       ...this.cells(row, energy),
       el("td", { class: "bars" }, el("span", { class: "bar" }, el("i", { style: { width: `${most ? (100 * (this.inSeconds ? row.self_ns : row.self_j)) / most : 0}%`, background: row.colour } }))));
   }
@@ -149,8 +151,9 @@ export class Table {
   }
 
   async csv(range) {
-    if (!this.data) await this.load(range);
-    return this.text(this.rows().filter((row) => this.app.matchesText(row.name)), ",");
+    const table = Object.assign(new Table(this.app), { sort: this.sort, down: this.down, by: this.by, device: this.device });
+    await table.load(range);
+    return table.text(table.rows().filter((row) => this.app.matchesText(row.name)), ",");
   }
 
   /** The rows as text, with exact numbers and full names. */

@@ -7,6 +7,14 @@ export function roundUp(value) {
   return [1, 1.5, 2, 3, 5, 7.5, 10].map((n) => n * base).find((n) => n >= value * 0.9999);
 }
 
+/** What values exceed for less than a hundredth of the time, and a tenth more; their maximum if near. As tracks._robust_w. */
+export function robustMost(values) {
+  const known = values.filter((value) => Number.isFinite(value)).sort((a, b) => a - b);
+  if (!known.length) return 0;
+  const [held, highest] = [known[Math.floor(0.99 * (known.length - 1))], known.at(-1)];
+  return highest <= 1.25 * held || held <= 0 ? highest : 1.1 * held;
+}
+
 /** The parts of an answer that belong to one lane, or to the idle time of one device. */
 export class LaneData {
   constructor() {

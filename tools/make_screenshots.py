@@ -6,6 +6,7 @@ and as they were before, a table of 80 columns and as it was before.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
@@ -71,10 +72,11 @@ def as_before(shown: RenderableType) -> RenderableType:
 
 def terminal(browser: Any, shown: RenderableType, path: Path) -> None:
     """A picture of what is printed on a terminal of 80 columns."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    # one column more: Rich's picture cuts the last one
+    console = Console(record=True, width=COLUMNS + 1, file=io.StringIO(), force_terminal=True)
     console.print(shown)
     drawn = console.export_svg(title=f"{COLUMNS} columns").replace("Fira Code", "DejaVu Sans Mono")
-    tab = browser.new_page(viewport={"width": 1010, "height": 900})
+    tab = browser.new_page(viewport={"width": 1030, "height": 900})
     tab.set_content(drawn)
     tab.locator("svg").first.screenshot(path=str(path))
     tab.close()
@@ -82,7 +84,8 @@ def terminal(browser: Any, shown: RenderableType, path: Path) -> None:
 
 def gallery(browser: Any) -> None:
     out = ROOT / "docs" / "gallery"
-    tables = attribution_tables(attribute(SHARED / "frontier-hpl-partial", by="frame"), 12, COLUMNS)
+    with contextlib.chdir(SHARED):  # messages name files as they were given
+        tables = attribution_tables(attribute("frontier-hpl-partial", by="frame"), 12, COLUMNS)
     terminal(browser, tables, out / "table-80-columns.png")
     terminal(browser, as_before(tables), out / "table-80-columns-before.png")
     with view(SHARED / "simple-mi300") as page:

@@ -25,11 +25,12 @@ from ..files import write_file
 from ..units import SUFFIXES
 from . import names
 from .numbers import seconds, si
-from .theme import FONT, LIGHT, PLOT, SIZE
+from .theme import FONT, LIGHT, SIZE
 
 if TYPE_CHECKING:
     from ..model.status import Status
 
+PLOT = "metrics_plot.png"
 EVERY_S = 4.0  # between the starts of two pictures; a status comes every second, so that none is older than 5 s
 MOST_POINTS = 300  # of a line; beyond, neighbours are joined
 _LEFT, _RIGHT, _TOP, _HEIGHT, _GAP = 84, 190, 84, 110, 44

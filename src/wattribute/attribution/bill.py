@@ -179,7 +179,7 @@ def statics(curve: Energy, floor: Floor, ticks_per_s: int) -> list[Energy]:
 
 
 def _scaled(own: Energy, rises: Floats, end: Floats, mean: Floats, owner: Ints, lasting: Floats) -> Energy:
-    """The command's curve if its part of each reading interval were another one: at the same moments inside it."""
+    """The command's curve with ``end`` as its part of each reading interval, used at the same moments inside it."""
     by = np.divide(end, mean, out=np.zeros(len(end)), where=mean > 0)[owner]
     return replace(own, values=_running(np.where(mean[owner] > 0, rises * by, end[owner] * lasting)))
 

@@ -234,7 +234,7 @@ def _text(x: float, y: float, text: str, anchor: str, fill: str, size: int = SIZ
 
 
 def main(folder: Path, lines: Iterable[bytes]) -> None:
-    """Draw what comes until no more does, which is when whoever wants the picture is gone."""
+    """Draw statuses until the lines end, which is when the observer of the run is gone."""
     from .save import convert
 
     os.nice(10)

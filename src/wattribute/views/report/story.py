@@ -198,7 +198,7 @@ def _who(attribution: Attribution, zone: str | None) -> Section:
 
 
 def _bill(attribution: Attribution) -> list[Section]:
-    """The command, other processes and static apart, where the recording tells any of them."""
+    """The section on the command, other processes and static energy; none where they are not known apart."""
     from ...engines import scope_fields
 
     table = regrouped(attribution, ("device", "frame"), **scope_fields(attribution.recording))
@@ -250,7 +250,7 @@ def _sensors(attribution: Attribution) -> Section:
 
 
 def method(attribution: Attribution, emissions: Emissions | None) -> Section:
-    """By which rules the numbers came about."""
+    """The section on the rules behind the numbers."""
     shares = {
         "even": "Users of a device that are active at the same time share its energy evenly.",
         "process": "Processes that are active at the same time share a device evenly, and so do the users of each.",

@@ -43,8 +43,8 @@ class NumpyNetwork:
         self.first -= RATE * points.T @ inner
 
     def accuracy(self, points, kinds):
-        told = (np.maximum(points @ self.first, 0) @ self.second).argmax(axis=1)
-        return float((told == kinds).mean())
+        predicted = (np.maximum(points @ self.first, 0) @ self.second).argmax(axis=1)
+        return float((predicted == kinds).mean())
 
 
 class TorchNetwork:
@@ -65,8 +65,8 @@ class TorchNetwork:
         self.optimiser.step()
 
     def accuracy(self, points, kinds):
-        told = self.network(self.torch.from_numpy(points).cuda()).argmax(1).cpu().numpy()
-        return float((told == kinds).mean())
+        predicted = self.network(self.torch.from_numpy(points).cuda()).argmax(1).cpu().numpy()
+        return float((predicted == kinds).mean())
 
 
 def network(random):

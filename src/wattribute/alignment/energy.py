@@ -23,8 +23,8 @@ _GUESSED_WIDTHS = (32, 31, 48, 24, 16)  # bits; tried in this order when a count
 _STALE_RATIO = 3  # median spacing of changes over that of readings
 _MAX_WRAP_STEP = 0.9  # of the counter's range: a larger step is a small step backwards, not a wrap
 _MIN_UPDATES = 4  # before the time between two means anything
-_LATENCIES_FOR_POWER = 4  # of time, before the power of a counter read at any moment means anything
-_LEAST_PERIOD = 0.97  # between two updates of a stale counter, of the usual time
+_LATENCIES_FOR_POWER = 4  # over which the power before a reading is computed
+_LEAST_PERIOD = 0.97  # of the usual time between two updates of a stale counter
 _MAX_TIMES_POWER_LIMIT = 3.0  # times the power limit of a device: short peaks above the limit are real
 _MAX_WINDOWS = 1_000_000  # of an integrated gauge
 

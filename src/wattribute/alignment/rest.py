@@ -35,7 +35,7 @@ def rest(node: Energy, parts: Sequence[Energy]) -> tuple[Energy, Energy]:
 
 
 def excess(node: Energy, parts: Sequence[Energy]) -> tuple[float, float]:
-    """What the parts used more than their whole, and what errors of the sensors and a window at each end explain."""
+    """By how much parts exceed their whole, and how much errors of the sensors and a window at each end explain."""
     if len(node.times) < 2:
         return 0.0, 0.0
     sums = [_rises(part, node.times) for part in parts]

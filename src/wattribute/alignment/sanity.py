@@ -91,7 +91,7 @@ def _ended_early(recording: Recording) -> list[Check]:
 
 
 def missing_ticks(signal: Signal, begins: int, ends: int) -> int:
-    """How long before the end of a time a signal ends; 0 where that is no more than a few of its readings."""
+    """How long before ``ends`` a signal ends; 0 where that is no more than a few of its readings."""
     _, last, spacing = signal.extent
     short = ends - last
     many = short > _EARLY_READINGS * spacing and short > _EARLY_PART * (ends - begins)

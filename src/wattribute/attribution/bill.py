@@ -47,13 +47,11 @@ from .floors import REST, Floor, floor_of, utilisation_of
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-MAX_EFFICIENCY_RATIO = (
-    2.0  # programs differ by up to this factor in joules per CPU second (vector code against waiting for memory)
-)
-CLOCK_ERROR_RATIO = (
-    1.05  # of CPU time between two looks: the kernel counts in ticks, and looks are a quarter second apart
-)
-MAX_LOAD_RATIO = 4.0  # of the loads around a look that are believed; joules per CPU second change with their root
+# programs differ by up to this factor in joules per CPU second (vector code against waiting for memory)
+MAX_EFFICIENCY_RATIO = 2.0
+# of CPU time between two looks: the kernel counts in ticks, and looks are a quarter second apart
+CLOCK_ERROR_RATIO = 1.05
+MAX_LOAD_RATIO = 4.0  # between neighbouring looks; joules per CPU second change with the root of it
 KIND = "others"  # of the locations that are added
 COMMAND = "command"
 
@@ -155,7 +153,7 @@ def divide(curve: Energy, how: Division, ticks_per_s: int) -> Portions:
     rest_limits: dict[int, tuple[Energy, ...]] = {}
     none = np.zeros(len(rises))
     apart = [one if how.rule == "apart" and known else none for one in each or [none]]  # likely, low, high
-    unsure = each if how.rule == "apart" and each else [none]  # is no one's, whether a row shows it or not
+    unsure = each if how.rule == "apart" and each else [none]  # no one's, whether a row shows it or not
     if how.added is not None and how.usage is not None:
         others = rises - own_dynamic - own_static - apart[0]
         ends = curve.least - most - np.max(unsure, axis=0), curve.most - least - np.min(unsure, axis=0)
@@ -165,10 +163,10 @@ def divide(curve: Energy, how: Division, ticks_per_s: int) -> Portions:
             _part_of(curve, one - one * mine - a) for one, a in zip(each, apart, strict=bool(each))
         )
     if how.added is not None and how.rule == "apart" and known:
-        rest[how.added.static] = _part_of(curve, apart[0], np.min(apart, axis=0), np.max(apart, axis=0))
-        rest_static[how.added.static] = tuple(_part_of(curve, one) for one in apart)
         ends = np.min(apart, axis=0), np.max(apart, axis=0)
+        rest[how.added.static] = _part_of(curve, apart[0], *ends)
         rest_limits[how.added.static] = tuple(_part_of(curve, end) for end in ends)
+        rest_static[how.added.static] = tuple(_part_of(curve, one) for one in apart)
     spread = (replace(own, values=_running((one * mine)[owner] * lasting), bounded=False) for one in each)
     return Portions(own, rest, tuple(spread), rest_static, limits, rest_limits if limits else {})
 
@@ -181,7 +179,7 @@ def statics(curve: Energy, floor: Floor, ticks_per_s: int) -> list[Energy]:
 
 
 def _scaled(own: Energy, rises: Floats, end: Floats, mean: Floats, owner: Ints, lasting: Floats) -> Energy:
-    """The command's curve if its part of each reading interval were another one: at the same moments inside it."""
+    """The command's curve with ``end`` as its part of each reading interval, used at the same moments inside it."""
     by = np.divide(end, mean, out=np.zeros(len(end)), where=mean > 0)[owner]
     return replace(own, values=_running(np.where(mean[owner] > 0, rises * by, end[owner] * lasting)))
 

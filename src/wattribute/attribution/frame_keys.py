@@ -31,7 +31,7 @@ class FrameKeys:
 
     @cached_property
     def step(self) -> npt.NDArray[np.int32]:
-        """The step of each frame in a call path: frames of one name are one, whatever else their own rows say."""
+        """The step of each frame in a call path: frames of one name are one step, also where other keys differ."""
         if not self.by_path:
             return self.code
         first: dict[tuple[bool, str | int], int] = {}

@@ -122,9 +122,7 @@ def _possible(energy: Energy, seen: Windows, pieces: Sequence[Pieces], frames: S
     return ", ".join(texts)
 
 
-_LINEAR_HINT = (
-    "use method linear, which prints what is known, and as the hard range what is possible"  # which may follow
-)
+_LINEAR_HINT = "use method linear, which prints what is known, and as the hard range what is possible"
 
 
 def refusal(device: str, reason: str) -> NoDataError:

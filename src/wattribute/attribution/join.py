@@ -419,8 +419,8 @@ def _minus(recording: Recording, plan: Plan, row: int) -> list[Energy]:
     source = plan.sources[row]
     if not source.parts or not plan.question.bounds:
         return []
-    how = recording.clock, plan.question.integrate
-    curves = (gauges.metered(signal, how[0], line, how[1]).energy for signal, line in sensed(source))
+    clock, integrate = recording.clock, plan.question.integrate
+    curves = (gauges.metered(signal, clock, line, integrate).energy for signal, line in sensed(source))
     return [curve.between(plan.begin, plan.end) for curve in curves]
 
 

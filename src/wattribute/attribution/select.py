@@ -181,7 +181,7 @@ def _fastest(recording: Recording, rows: Sequence[int], best: int, known: Mappin
 
 
 def _fault(recording: Recording, rows: Sequence[int], row: int) -> str:
-    """Why another signal of the device is better: a counter cannot count, or its power was read on after its end."""
+    """Why another signal of the device is better: a counter cannot count, or ends before the power readings do."""
     signal, clock = recording.signals[row], recording.clock
     measured = [recording.signals[one] for one in rows if not recording.signals[one].estimated]
     gauges = [one.extent for one in measured if one.kind == "gauge"]

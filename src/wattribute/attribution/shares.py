@@ -104,9 +104,7 @@ class Knots:
         edges, low, high = edges[some.start : some.stop + 1], low[some], high[some]
         opens = np.maximum(np.searchsorted(self.times, edges[:-1] - reach, side="right") - 1, 0)
         closes = np.searchsorted(self.times, edges[1:], side="left")
-        padded = np.concatenate(
-            [[0.0], share, [0.0, 0.0]]
-        )  # before, after, and that a window may end with the last knot
+        padded = np.concatenate([[0.0], share, [0.0, 0.0]])  # before, after, and for a window up to the last knot
         pairs = np.clip(np.stack([opens, closes], axis=1).ravel() - first + 1, 0, len(padded) - 1)
         greatest, least = (ufunc.reduceat(padded, pairs)[::2] for ufunc in (np.maximum, np.minimum))
         return Curve(times, values, energy.pieces, edges, low * least, high * greatest, reach)

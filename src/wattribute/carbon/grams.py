@@ -101,7 +101,7 @@ class Emissions:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The least and the most that the intensity may be, over what was used: not 1 where the zone was assumed."""
+        """Least and greatest intensity over the one used; both are 1 unless the zone was assumed."""
         if self.low_g is None or self.high_g is None or not self.co2e_g:
             return 1.0, 1.0
         return self.low_g / self.co2e_g, self.high_g / self.co2e_g

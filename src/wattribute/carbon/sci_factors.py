@@ -154,7 +154,7 @@ def _intensity(emitted: Emissions) -> Factor:
     many = f", {len(emitted.slices)} slices of time" if len(emitted.slices) > 1 else ""
     source = f"{emitted.name}: {'; '.join(emitted.sources)}{many}" + (" (assumed)" if emitted.assumed else "")
     known = None not in ends
-    uncertainty = "range: 90 % of countries, for the zone is assumed" if known else "no range: the source gives none"
+    uncertainty = "range: 90 % of countries (the zone is assumed)" if known else "no range: the source gives none"
     return Factor(emitted.g_per_kwh, "g CO2e/kWh", source, uncertainty, *ends)
 
 

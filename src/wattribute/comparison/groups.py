@@ -57,6 +57,11 @@ class Comparison:
     unit: str = "J"  # "s" where no energy was metered: columns of amounts end in _s, and there is no power
     per: str = ""  # the unit of work that energies and times are divided by
 
+    @property
+    def amounts(self) -> tuple[str, str]:
+        """The columns of what A and B used: energy, or time where none was metered."""
+        return ("energy_a_j", "energy_b_j") if self.unit == "J" else ("time_a_s", "time_b_s")
+
     def exceeds(self, limit: float) -> bool:
         """Whether B surely uses more than A, and by more than this fraction (0.05: five per cent)."""
         return bool(self.whole["changed"]) and (self.whole["change"] or 0.0) > limit

@@ -37,7 +37,7 @@ class _Session:
 
     def __init__(self) -> None:
         self.clients: dict[tuple[str, int | None], Any] = {}
-        self.awaited: set[Any] = set()  # clients whose workers had their time to come
+        self.awaited: set[Any] = set()  # clients whose workers were waited for
         self.stack = ExitStack()
 
     def client(self, address: str, workers: int | None) -> Any:
@@ -194,8 +194,8 @@ def _own(distributed: Any, workers: int) -> Iterator[Any]:
                 )
             except (RuntimeError, OSError) as error:
                 raise ClusterError(
-                    f"Dask workers cannot be started on this machine ({error}); a script that asks for engine 'dask' "
-                    "does so under if __name__ == '__main__':, as every worker imports the script"
+                    f"Dask workers cannot be started on this machine ({error}); in a script, use engine 'dask' "
+                    "under if __name__ == '__main__': only, because every worker imports the script"
                 ) from error
         # Dask gives a worker up for good if it is not back by then; on a busy machine its imports alone take longer
         patience = dask.config.set({"distributed.deploy.lost-worker-timeout": f"{_RESTART_S}s"})

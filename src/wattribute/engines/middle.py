@@ -7,7 +7,6 @@ command line import from; import-linter checks it.
 from __future__ import annotations
 
 from ..alignment.energy import Energy, tidy, unwrapped
-from ..alignment.energy import energy as energy_curve
 from ..alignment.merge import merge
 from ..alignment.response import lines as sensor_lines
 from ..alignment.sanity import Check, examine
@@ -42,7 +41,6 @@ __all__ = [
     "calibrate",
     "curve_bounds",
     "device_division",
-    "energy_curve",
     "examine",
     "frame_mask",
     "ledger",

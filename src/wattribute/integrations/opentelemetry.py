@@ -187,14 +187,14 @@ class EnergySpanExporter(SpanExporter):
             self._warned = text
 
     def _covered_ns(self) -> int:
-        """Up to when every energy sensor has spoken, late as it is; one that has not moved for long says no more."""
+        """Time that every energy sensor has covered, less its latency; none is waited for longer than ``hold_s``."""
         energy = [c for row in self._channels for c in row if c.about.unit in ("J", "W") and c.readings]
         patience_ns = time.time_ns() - int(self._hold_s * 1e9)
-        spoken = [
+        reported = [
             (c.readings[-1][0] if c.about.kind == "gauge" else c.changed_ns) - int((c.about.latency_s or 0.0) * 1e9)
             for c in energy
         ]
-        return min((max(at_ns, patience_ns) for at_ns in spoken), default=time.time_ns())
+        return min((max(at_ns, patience_ns) for at_ns in reported), default=time.time_ns())
 
     def _flush(self, covered_ns: int | None) -> None:
         """Hand on the spans that ended before sensors' last word; all of them where None is given."""

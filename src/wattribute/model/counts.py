@@ -45,11 +45,11 @@ def signals(recording: Recording, unit: str) -> list[Signal]:
 
 
 def by_location(recording: Recording, unit: str) -> dict[int, list[Signal]]:
-    """The same by the location that counted."""
-    sorted_signals: dict[int, list[Signal]] = {}
+    """The signals that count a unit, by their location."""
+    by_row: dict[int, list[Signal]] = {}
     for signal in signals(recording, unit):
-        sorted_signals.setdefault(signal.location, []).append(signal)
-    return sorted_signals
+        by_row.setdefault(signal.location, []).append(signal)
+    return by_row
 
 
 def with_counts(recording: Recording, counted: Mapping[str, float]) -> Recording:

@@ -271,7 +271,7 @@ class Question:
 
     @property
     def metering(self) -> Question:
-        """The part of it that says how readings become joules."""
+        """A question of the fields alone that say how readings become joules."""
         return Question(sensors=self.sensors, integrate=self.integrate)
 
     @property

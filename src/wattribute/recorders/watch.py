@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _REQUEST = 16  # bytes: a lane's number and its thread
 _DEEPEST = 512  # frames that are compared
-_REGISTERING_MS, _LOOKS = 5, 200  # a thread that has just begun is not known to threading yet: look again, so often
+_REGISTERING_MS, _LOOKS = 5, 200  # a new thread is not known to threading yet: pause, and how often to look again
 
 
 _FIELDS = """

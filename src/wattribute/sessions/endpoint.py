@@ -18,7 +18,7 @@ import numpy as np
 
 from ..model.status import DeviceStatus
 from ..outputs.timeseries.openmetrics import TYPES, exposition
-from ..outputs.timeseries.series import POWER, PROCESS_POWER, STATIC_POWER, Floats, Ints, Labels, Series, clean
+from ..outputs.timeseries.series import POWER, PROCESS_POWER, STATIC_POWER, Labels, Series, clean
 from .journal_series import JournalReader
 from .processes import ProcessPowers, floors_w
 
@@ -66,18 +66,16 @@ class Endpoint(ThreadingHTTPServer):
             self._processes = ProcessPowers(floors_w(self._follower.devices(), host))
         devices = []
         for each in powers:
-            labels = dict(each.labels)
-            devices.append(
-                DeviceStatus(
-                    labels["device"], labels["kind"], power_w=float(each.values[-1]), apart=labels.get("apart", "")
-                )
-            )
+            labels, power_w = dict(each.labels), float(each.values[-1])
+            apart = labels.get("apart", "")
+            devices.append(DeviceStatus(labels["device"], labels["kind"], power_w=power_w, apart=apart))
         common = {name: value for name, value in powers[0].labels if name in ("host", "run", "zone")}
         at_ns = int(max(each.times_ns[-1] for each in powers))
+        times_ns = np.array([at_ns], np.int64)
         watts = [(PROCESS_POWER, {"process": clean(row.name)}, row.power_w) for row in self._processes(at_ns, devices)]
         watts.append((STATIC_POWER, {}, self._processes.static_w(devices)))
         return [
-            Series(metric, tuple(sorted((common | more).items())), *_point(at_ns, power_w), at_ns)
+            Series(metric, tuple(sorted((common | more).items())), times_ns, np.array([power_w]), at_ns)
             for metric, more, power_w in watts
             if power_w is not None
         ]
@@ -101,10 +99,6 @@ class Endpoint(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A scraper that hangs up is no news."""
-
-
-def _point(at_ns: int, value: float) -> tuple[Ints, Floats]:
-    return np.array([at_ns], np.int64), np.array([value])
 
 
 class _Handler(BaseHTTPRequestHandler):

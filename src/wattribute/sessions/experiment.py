@@ -17,6 +17,7 @@ from typing import Any
 from ..comparison.paths import PathLike, expand, names
 from ..comparison.repeats import interval
 from ..errors import NoDataError, OptionError, WattributeError, names_keywords
+from ..model import display
 from ..units import J_PER_KWH
 from .run import SUMMARY
 
@@ -216,11 +217,10 @@ def experiment(
     notes += [f"{run.name} is left out: {run.left_out}" for run in runs if run.left_out and run.name not in silent]
     unmetered = [run.name for run in runs if run.energy_j is None and not run.left_out]
     if unmetered:
-        named = f"{unmetered[0]} and {len(unmetered) - 1} more" if len(unmetered) > 1 else unmetered[0]
-        notes.append(f"{named}: no energy was metered, so only the time counts; measure with `wattribute run`")
+        text = "no energy was metered, so only the time counts; measure with `wattribute run`"
+        notes.append(f"{display.listed(unmetered, 1)}: {text}")
     if silent:
-        named = f"{silent[0]} and {len(silent) - 1} more" if len(silent) > 1 else silent[0]
-        notes.append(f"{named}: {READS_NO_METER}; for the whole job: wattribute merge")
+        notes.append(f"{display.listed(silent, 1)}: {READS_NO_METER}; for the whole job: wattribute merge")
     return Experiment(tuple(sorted(runs, key=lambda run: run.start_ns or 0)), tuple(notes))
 
 

@@ -48,7 +48,7 @@ class ScoreFile:
 
     @property
     def missing(self) -> str:
-        """How an error begins that says why there is none."""
+        """Beginning of the errors that say why there is no count or score."""
         return f"no count of {self.unit}" if self.unit else "no score"
 
     def read_count(self, path: Path) -> float:

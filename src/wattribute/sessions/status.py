@@ -63,9 +63,8 @@ class CountFolder:
 
     def __init__(self, folder: str | os.PathLike[str], unit: str) -> None:
         self.folder, self.unit = Path(folder), unit
-        self._read: dict[
-            Path, tuple[int, float, int]
-        ] = {}  # records read for good, their sum, those written after them
+        # of each file: records read for good, their sum, and the records written after them
+        self._read: dict[Path, tuple[int, float, int]] = {}
         self._before = self._sum()
 
     def total(self) -> float:

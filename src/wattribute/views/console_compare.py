@@ -36,7 +36,7 @@ def comparison_table(comparison: Comparison, top: int | None = 20) -> Renderable
     for row in shown:
         style = "" if row["changed"] else "dim"
         names = [Text(short[key][str(row[key])], style=style) for key in comparison.by]
-        table.add_row(*names, *(Text(text, style=style) for text in _cells(row, comparison.unit)))
+        table.add_row(*names, *(Text(text, style=style) for text in _cells(row, comparison)))
     first = [one for one in comparison.problems if one.kind == "metrics"]  # what is compared comes before the verdict
     others = [one for one in comparison.problems if one.kind != "metrics"]
     parts: list[RenderableType] = [Text(f"! {clean(one.message)}", style="yellow") for one in first]
@@ -61,13 +61,11 @@ def _runs(number: int) -> str:
     return f"{number} run" if number == 1 else f"{number} runs"
 
 
-def _cells(row: dict[str, Any], unit: str) -> list[str]:
+def _cells(row: dict[str, Any], comparison: Comparison) -> list[str]:
     p = row["p_adjusted"]
-    a, b = ("energy_a_j", "energy_b_j") if unit == "J" else ("time_a_s", "time_b_s")
-    parts = [_signed(row[name]) for name in ("time_part_j", "power_part_j")] if unit == "J" else []
+    parts = [_signed(row[name]) for name in ("time_part_j", "power_part_j")] if comparison.unit == "J" else []
     return [
-        amount(row[a], unit),
-        amount(row[b], unit),
+        *(amount(row[column], comparison.unit) for column in comparison.amounts),
         change_with_range(row),
         *parts,
         "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",

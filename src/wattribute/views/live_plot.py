@@ -25,11 +25,12 @@ from ..files import write_file
 from ..units import SUFFIXES
 from . import names
 from .numbers import seconds, si
-from .theme import FONT, LIGHT, PLOT, SIZE
+from .theme import FONT, LIGHT, SIZE
 
 if TYPE_CHECKING:
     from ..model.status import Status
 
+PLOT = "metrics_plot.png"
 EVERY_S = 4.0  # between the starts of two pictures; a status comes every second, so that none is older than 5 s
 MOST_POINTS = 300  # of a line; beyond, neighbours are joined
 _LEFT, _RIGHT, _TOP, _HEIGHT, _GAP = 84, 190, 84, 110, 44
@@ -233,7 +234,7 @@ def _text(x: float, y: float, text: str, anchor: str, fill: str, size: int = SIZ
 
 
 def main(folder: Path, lines: Iterable[bytes]) -> None:
-    """Draw what comes until no more does, which is when whoever wants the picture is gone."""
+    """Draw statuses until the lines end, which is when the observer of the run is gone."""
     from .save import convert
 
     os.nice(10)

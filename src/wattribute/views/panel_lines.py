@@ -40,12 +40,12 @@ class PanelLine:
 
 
 def device_key(host: str, device: str) -> str:
-    """What tells devices apart in a picture."""
+    """Key of a device in a picture."""
     return f"{host}/{device}"
 
 
 def device_hues(devices: Sequence[str], theme: Theme) -> dict[str, str]:
-    """A colour per device: those of devices beside one another differ, whatever panel they are in."""
+    """A colour per device, the same in all panels; neighbours differ."""
     return {key: theme.series[i % len(theme.series)] for i, key in enumerate(sorted(set(devices), key=_numeric))}
 
 

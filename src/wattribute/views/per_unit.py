@@ -7,7 +7,7 @@ from typing import Any
 
 from ..model import Attribution
 from .names import clean
-from .numbers import bounded, count
+from .numbers import bounded, count, measured_range
 
 
 def whole_per_unit(attribution: Attribution) -> str:
@@ -15,14 +15,14 @@ def whole_per_unit(attribution: Attribution) -> str:
     if attribution.question.per is None or not attribution.count:
         return ""
     measured = attribution.devices.filter("counted") if attribution.devices["counted"].any() else attribution.devices
-    amounts = [_measured(row, attribution.suffix) for row in measured.to_dicts()]
-    ends = [None if None in ends else sum(ends) / attribution.count for ends in zip(*amounts, strict=True)]
+    whole = float(measured[f"measured_{attribution.suffix}"].sum())
+    ends = (whole, *measured_range(measured.to_dicts(), attribution.suffix))
+    value, low, high = (None if end is None else end / attribution.count for end in ends)
     what = "estimated" if measured["estimated"].any() else "measured"
-    value, low, high = ends
     words = f"{bounded(value, low, high, attribution.unit)} {what}"
-    if "co2e_g" in measured.columns and value:
-        g_per_j = float(measured["co2e_g"].sum()) / attribution.count / value
-        grams = [None if end is None else g_per_j * end for end in ends]
+    if "co2e_g" in measured.columns and whole:
+        g_per_j = float(measured["co2e_g"].sum()) / whole
+        grams = [None if end is None else g_per_j * end for end in (value, low, high)]
         words += f", CO2e {bounded(grams[0], grams[1], grams[2], 'g')}"
     return f"{words}, idle included ({count(attribution.count)} counted)"
 
@@ -40,10 +40,3 @@ def row_per_unit(row: Mapping[str, Any], device: Mapping[str, Any], unit: str, s
     if low is None and row[name] is not None and device["estimated"] and device["gain_error"]:
         low, high = (row[name] * (1 + error) for error in (-device["gain_error"], device["gain_error"]))
     return bounded(row[name], low, high, symbol)
-
-
-def _measured(device: Mapping[str, Any], unit: str) -> tuple[Any, Any, Any]:
-    value = device[f"measured_{unit}"]
-    if device["estimated"] and device["gain_error"]:
-        return value, value * (1 - device["gain_error"]), value * (1 + device["gain_error"])
-    return value, device[f"measured_low_{unit}"], device[f"measured_high_{unit}"]

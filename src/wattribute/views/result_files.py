@@ -19,9 +19,9 @@ from ..errors import OutputError
 from ..model import Recording, Summary
 from ..units import SUFFIXES
 from .console_run import run_screen
+from .live_plot import PLOT
 from .numbers import seconds, si
 from .save import save
-from .theme import PLOT
 
 SUMMARY = "summary.txt"
 WIDTH = 110

@@ -15,7 +15,6 @@ FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sa
 WIDTH = 900
 ROW = 18  # the height of a row of a heatmap, a bar chart, a lane
 SIZE = 11  # of ordinary text
-PLOT = "metrics_plot.png"  # the picture beside a recording
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,11 @@ def caption(attribution: Attribution, *more: str) -> list[str]:
     if attribution.devices.get_column("estimated").any():
         first += " Outlined or dashed: estimated by a model, not measured."
     if left_out := line_left_out(attribution):
-        first += f" {left_out[0].upper()}{left_out[1:]}."
+        first += f" {sentence(left_out)}"
     words = more if unit == "J" else tuple(text.replace("energy", "time") for text in more)
     sentences = [first, *words]
     if per_unit := line_per_unit(attribution):
-        sentences.insert(1, f"{per_unit[0].upper()}{per_unit[1:]}.")
+        sentences.insert(1, sentence(per_unit))
     weighty = sorted(attribution.problems, key=lambda problem: problem.kind not in _WEIGHTY)
     problems = [problem.message for problem in weighty]
     if problems:
@@ -97,6 +97,11 @@ def _of_waiting_threads(attribution: Attribution) -> bool:
     """Whether energy that kernels used is given to the host threads that ran or waited meanwhile."""
     gpus = [device["of"] for device in summed(attribution) if device.get("kind") == "gpu"]
     return bool(gpus) and set(gpus) == {"host"} and "gpu" in attribution.recording.locations.kind
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def by_frame(attribution: Attribution) -> dict[str, float]:

@@ -36,7 +36,7 @@ from ..panel_lines import (
 from ..theme import Theme
 from ..theme import theme as theme_of
 from .canvas import Rows, altair, finish, hover, layer, quantity, span_axis, time_axis, time_unit, wall_axis
-from .captions import run_name
+from .captions import run_name, sentence
 from .curves import extent, metered_energy
 from .tracks import track
 
@@ -80,13 +80,9 @@ def panels_of(source: Attribution | Recording, look: Theme, wanted: dict[str, st
     started = f" · {datetime.fromtimestamp(clock.epoch_ns / 1e9, timezone.utc):%Y-%m-%d}" if clock.epoch_ns else ""
     return finish(parts, look, title=_headline(recording, ends),
                   subtitle=f"{run_name(recording)}{started}",
-                  caption=[_sentence("; ".join(peaks)), f"{count(readings)} readings; where there "
+                  caption=[sentence("; ".join(peaks)), f"{count(readings)} readings; where there "
                            "are more than can be seen, a line is the mean of a bin and the band its range.", zero],
                   spacing=28)  # fmt: skip
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _headline(recording: Recording, ends: tuple[int, int]) -> str:
@@ -173,8 +169,8 @@ def _telling(labels: Sequence[str]) -> list[str]:
     words = [label.split() for label in labels]
     common = set.intersection(*map(set, words)) if len(words) > 1 else set()
     short = [" ".join(word for word in each if word not in common) for each in words]
-    told = len(set(short)) == len(labels) and all(any(map(str.isalpha, text)) for text in short)
-    return short if told else list(labels)
+    is_distinct = len(set(short)) == len(labels) and all(any(map(str.isalpha, text)) for text in short)
+    return short if is_distinct else list(labels)
 
 
 def _process_of(recording: Recording, signal: Signal) -> str:

@@ -27,19 +27,10 @@ def sensor_fit(calibration: Calibration, theme: str = "light") -> Any:
         lines.append(_series("meter", fit.meter_s, fit.meter_w, last))
     left = np.abs(fit.readings_w - fit.fitted_w)
     per_s, unit = time_unit(last - float(fit.times_s[0]))
-    window = float(fit.times_s[0]), last
+    window, misfit = (float(fit.times_s[0]), last), [_series("misfit", fit.times_s, left, last)]
     parts = [
         panel("power", "W", lines, look, window, per_s, None, 220),
-        panel(
-            "|readings − fit|",
-            "W",
-            [_series("misfit", fit.times_s, left, last)],
-            look,
-            window,
-            per_s,
-            time_axis(unit),
-            70,
-        ),
+        panel("|readings − fit|", "W", misfit, look, window, per_s, time_axis(unit), 70),
     ]
     return finish(
         parts,

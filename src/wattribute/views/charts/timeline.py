@@ -56,6 +56,8 @@ MOST_SPANS = 400_000  # that a page keeps for zooming in
 _MARKS = 6000  # bars before lanes are binned
 _LANES = 48
 _DENSE_ROWS = 60  # beyond, rows are thin and without words
+_THIN_ROW = 9
+_LANE_GAP = 4
 COLOURS = ("kind", "frame", "energy", "power")
 _COLUMN = {"energy": "self_j", "power": "power_w"}
 
@@ -85,14 +87,16 @@ def lane_parts(
     per_s, unit = time_unit(recording.clock.seconds(ends[1] - ends[0]))
     by_place = {on: (*kinds(recording.frames, on), "other") for on in ("gpu", "cpu")}
     words = BarLabels((*recording.frames.name, "other lanes"), by_place, attribution.unit)
-    nodes = list(dict.fromkeys(lane.host for lane in shown))
-    most, dense = greatest(shown, recording.clock, colour), sum(lane.levels for lane in shown) > _DENSE_ROWS
+    hosts = dict.fromkeys(lane.host for lane in shown)
+    nodes = {f"bars_{i}": [lane for lane in shown if lane.host == host] for i, host in enumerate(hosts)}
+    most = greatest(shown, recording.clock, colour)
+    row = _THIN_ROW if sum(lane.levels for lane in shown) > _DENSE_ROWS else ROW
     views = [
         _rectangles(
-            [lane for lane in shown if lane.host == host], words, recording.clock, ends, per_s, unit, look, colour,
-            heading=host if len(nodes) > 1 else "", foot=host == nodes[-1], most=most, dense=dense, name=f"bars_{i}",
+            lanes, words, recording.clock, ends, per_s, unit, look, colour, heading=host if len(nodes) > 1 else "",
+            foot=name == f"bars_{len(nodes) - 1}", most=most, row_height=row, name=name,
         )
-        for i, host in enumerate(nodes)
+        for host, (name, lanes) in zip(hosts, nodes.items(), strict=True)
     ]  # fmt: skip
     present = {words.kind[lane.on][int(frame)] for lane in shown for frame in np.unique(lane.bars.frame)}
     notes = []
@@ -107,8 +111,7 @@ def lane_parts(
     parts = [legend(present, look), *views] if colour == "kind" and present else views
     if colour in _COLUMN:
         parts.append(scale(shown, recording.clock, colour, look, attribution.unit))
-    by_node = {f"bars_{i}": [lane for lane in shown if lane.host == host] for i, host in enumerate(nodes)}
-    behind = span_columns(by_node, words, recording.clock, per_s, look, colour, most, 9 if dense else ROW)
+    behind = span_columns(nodes, words, recording.clock, per_s, look, colour, most, row)
     if behind:
         notes.append("Zoom in to see single calls.")
     return parts, notes, by_frame(attribution), behind
@@ -169,11 +172,10 @@ class BarLabels:
 
 def _rectangles(
     lanes: Sequence[TimelineLane], words: BarLabels, clock: Clock, window: tuple[int, int], per_s: float, unit: str,
-    theme: Theme, colour: str, *, heading: str, foot: bool, most: float, dense: bool, name: str,
+    theme: Theme, colour: str, *, heading: str, foot: bool, most: float, row_height: int, name: str,
 ) -> Any:  # fmt: skip
     """The lanes of a node as rectangles; wide enough ones carry their frame's name."""
     alt = altair()
-    row_height = 9 if dense else ROW
     rows, middles, height = _place(lanes, words, clock, window, per_s, row_height)
     if colour == "frame":
         for row in rows:
@@ -236,7 +238,7 @@ def span_columns(
                     "frame": packed(one.frame[seen], "<u4"), "depth": packed(one.depth[seen], "u1"),
                 }  # fmt: skip
                 data.append({"data": name, "lane": lane.label, "y": at, "on": lane.on, "columns": columns})
-            at += lane.levels * row + 4
+            at += lane.levels * row + _LANE_GAP
     if not data:
         return {}
     used = sorted({int(f) for lanes in nodes.values() for lane in lanes if lane.single for f in set(lane.single.frame)})
@@ -296,7 +298,7 @@ def _place(
                 "text": fitting(label, room) if fits else "",
             }  # fmt: skip
             rows.append(mark)
-        at += lane.levels * row + 4
+        at += lane.levels * row + _LANE_GAP
     return rows, middles, max(at, float(row))
 
 

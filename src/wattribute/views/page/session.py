@@ -308,7 +308,7 @@ class Session:
                 raise ReplacedError("the recording has changed since this page was drawn")
 
     def attribution(self, by: tuple[str, ...], range_: tuple[int, int] | None, **more: Any) -> Attribution:
-        """``attribute`` of a stretch of time, as the command line's --from and --to would."""
+        """``attribute`` of a stretch of time, as the command line's --from and --until would."""
         recording, question = self.recording(), self.question.but(by=by, **{"quantity": "energy", **more})
         if range_ is not None:
             per_s = recording.clock.ticks_per_s

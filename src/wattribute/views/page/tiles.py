@@ -406,11 +406,11 @@ def _self_range(
     """The least and the most of a span's self: its own range without what its children can have used."""
     if limits is None or len(began) > MOST_CHILDREN:
         return {}
-    low, high = (self_j, self_j) if limits[0] == limits[1] else limits
+    low, high = self_j, self_j
     if limits[0] != limits[1]:
         inner = [energy.bounds(use, int(a), int(b)) or (0.0, 0.0) for a, b in zip(began, ended, strict=True)]
-        low -= sum(most for _, most in inner)
-        high -= sum(least for least, _ in inner)
+        low = limits[0] - sum(most for _, most in inner)
+        high = limits[1] - sum(least for least, _ in inner)
     return {"self_low_j": gains[0] * max(0.0, min(low, self_j)), "self_high_j": gains[1] * max(high, self_j)}
 
 

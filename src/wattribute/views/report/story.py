@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...errors import NoDataError
-from ...model import Attribution, Recording
+from ...model import Attribution, Problem, Recording
 from ...model.constants import OTHERS, STATIC
 from .. import charts, names
 from ..charts.captions import by_frame, device_label, run_name
@@ -89,7 +89,7 @@ def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
         *_paths(quiet),
         *([_sensors(view)] if view.unit == "J" else []),
         method(view, emissions),
-        *_noticed(view),
+        *noticed(view.problems),
     ]
     lost = missing_events(recording)
     return Story(run_name(recording), _lead(view), numbers_of(view, emissions), sections, lost)
@@ -198,7 +198,7 @@ def _who(attribution: Attribution, zone: str | None) -> Section:
 
 
 def _bill(attribution: Attribution) -> list[Section]:
-    """The command, other processes and static apart, where the recording tells any of them."""
+    """The section on the command, other processes and static energy; none where they are not known apart."""
     from ...engines import scope_fields
 
     table = regrouped(attribution, ("device", "frame"), **scope_fields(attribution.recording))
@@ -250,7 +250,7 @@ def _sensors(attribution: Attribution) -> Section:
 
 
 def method(attribution: Attribution, emissions: Emissions | None) -> Section:
-    """By which rules the numbers came about."""
+    """The section on the rules behind the numbers."""
     shares = {
         "even": "Users of a device that are active at the same time share its energy evenly.",
         "process": "Processes that are active at the same time share a device evenly, and so do the users of each.",
@@ -295,9 +295,8 @@ def _ran(recording: Recording) -> str:
     return f"{text} Command: {names.shorten(names.clean(words), 200)}." if words else text
 
 
-def _noticed(attribution: Attribution) -> list[Section]:
-    messages = [names.clean(problem.message) for problem in attribution.problems]
-    if not messages:
-        return []
+def noticed(problems: Sequence[Problem]) -> list[Section]:
+    """The section of problems, the first of them if there are many; none without problems."""
+    messages = [names.clean(problem.message) for problem in problems]
     more = [f"… and {len(messages) - _PROBLEMS} more."] if len(messages) > _PROBLEMS else []
-    return [Section("Noticed", [*messages[:_PROBLEMS], *more])]
+    return [Section("Noticed", [*messages[:_PROBLEMS], *more])] if messages else []

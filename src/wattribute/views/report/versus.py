@@ -18,10 +18,9 @@ from ..charts.totals import total
 from ..description import missing_events
 from ..numbers import amount
 from ..plot import read_source
-from .story import Section, Story, StoryTable, method, numbers_of, picture, with_emissions_of
+from .story import Section, Story, StoryTable, method, noticed, numbers_of, picture, with_emissions_of
 
 _ROWS = 20
-_PROBLEMS = 12
 
 
 def versus(a: Any, b: Any, *, zone: str | None = None, **selection: Any) -> Story:
@@ -39,26 +38,21 @@ def versus(a: Any, b: Any, *, zone: str | None = None, **selection: Any) -> Stor
         _frames(comparison),
         *(_when(f"{side}: {title}", view, side) for side, title, view in zip("AB", titles, views, strict=True)),
         method(views[0], None),
-        *_noticed(comparison),
+        *noticed(comparison.problems),
     ]
     lost = [f"{side}: {text}" for side, run in zip("AB", runs, strict=True) if (text := missing_events(run))]
-    return Story(f"{titles[1]} against {titles[0]}", names.clean(comparison.verdict), _numbers(comparison, views),
-                 sections,
-                 "; ".join(lost))  # fmt: skip
+    title, lead = f"{titles[1]} against {titles[0]}", names.clean(comparison.verdict)
+    return Story(title, lead, _numbers(comparison, views), sections, "; ".join(lost))
 
 
 def _numbers(comparison: Comparison, views: list[Attribution]) -> list[tuple[str, str]]:
     """What is compared, which is less than what was measured where only one run metered a device."""
     unit, whole = comparison.unit, comparison.whole
-    sums = [whole[column] for column in _columns(comparison)]
+    sums = [whole[column] for column in comparison.amounts]
     all_of_it = all(abs(total(view, "measured") - one) <= 1e-3 * one for view, one in zip(views, sums, strict=True))
     part = "" if all_of_it or comparison.per else ", devices that both metered"
     both = [(f"{side}{part}", amount(one, unit)) for side, one in zip("AB", sums, strict=True)]
     return [*both, ("B against A", change_with_range(whole))]
-
-
-def _columns(comparison: Comparison) -> tuple[str, str]:
-    return ("energy_a_j", "energy_b_j") if comparison.unit == "J" else ("time_a_s", "time_b_s")
 
 
 def _both(views: list[Attribution], zone: str | None) -> StoryTable:
@@ -73,22 +67,16 @@ def _frames(comparison: Comparison) -> Section:
     labels = names.labels([str(row["frame"]) for row in rows[:_ROWS]], 56)
     table = []
     for row in rows[:_ROWS]:
-        amounts = [amount(row[column], comparison.unit) for column in _columns(comparison)]
+        amounts = [amount(row[column], comparison.unit) for column in comparison.amounts]
         table.append([labels[str(row["frame"])], *amounts, change_with_range(row), row["verdict"]])
     what = "time" if comparison.unit == "s" else "energy"
     notes = [f"Self {what} of each frame, the largest difference first."]
     if len(rows) > _ROWS:
         notes.append(f"{len(rows) - _ROWS} more frames differ less; wattribute compare lists them.")
-    return Section("What changed", notes, table=StoryTable(["frame", "A", "B", "B against A", "verdict"], table,
-                                                           frozenset((1, 2, 3))))  # fmt: skip
+    columns = ["frame", "A", "B", "B against A", "verdict"]
+    return Section("What changed", notes, table=StoryTable(columns, table, frozenset((1, 2, 3))))
 
 
 def _when(title: str, view: Attribution, side: str) -> Section:
     name = "timeline" if view.unit == "s" else "power"
     return Section(title, picture=picture(name, view, f"{name}-{side.lower()}"))
-
-
-def _noticed(comparison: Comparison) -> list[Section]:
-    messages = [names.clean(problem.message) for problem in comparison.problems]
-    more = [f"… and {len(messages) - _PROBLEMS} more."] if len(messages) > _PROBLEMS else []
-    return [Section("Noticed", [*messages[:_PROBLEMS], *more])] if messages else []

@@ -152,3 +152,12 @@ def test_selection_of_metrics(tmp_path):
     shutil.rmtree(tmp_path / "a.watt")
     with pytest.raises(errors.NotFoundError, match="no such file"):
         read(tmp_path / "a.watt")
+
+
+def test_a_lost_file_of_spans_is_named(tmp_path):
+    path = tmp_path / "x.watt"
+    archive.save(small(), path)
+    lost = min((path / "spans").iterdir())
+    lost.unlink()
+    problem = next(one for one in archive.load(path).problems if one.kind == "missing")
+    assert (problem.message, problem.location) == (f"{lost}: is missing", int(lost.stem))

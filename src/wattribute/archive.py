@@ -129,11 +129,16 @@ def fill(
         recording = (spans or _write_spans)(folder / "spans", recording, threads, progress)
         if launches is not None and len(launches.at):
             _write_table(folder / LAUNCHES, launches)
-        _write_json(folder, _describe(recording, "complete"))
+        _write_json(folder, _describe(recording, "complete") | {"spans": list(_span_files(folder / "spans"))})
     except OSError as error:
         raise OutputError(
             f"{folder}: writing stopped ({error}); what was written is kept and marked partial"
         ) from error
+
+
+def _span_files(folder: Path) -> tuple[int, ...]:
+    """The locations whose spans have a file in this folder."""
+    return tuple(sorted(int(file.stem) for file in folder.glob("*.parquet") if file.stem.isdecimal()))
 
 
 def _describe(recording: Recording, state: str) -> dict[str, Any]:
@@ -270,6 +275,8 @@ def _load(folder: Path, content: dict[str, Any]) -> Recording:
     tables = {name: _read_table(folder / f"{name}.parquet", kind, problems) for name, kind in _TABLES.items()}
     if not len(tables["nodes"]):  # lost
         tables["processes"] = replace(tables["processes"], node=np.full(len(tables["processes"]), -1))
+    for lost in sorted(set(content.get("spans", ())) - set(_span_files(folder / "spans"))):
+        problems.append(Problem("missing", f"{folder / 'spans' / f'{lost}.parquet'}: is missing", int(lost)))
     recording = Recording(
         clock=typed(Clock, content["clock"]),
         spans=ArchivedSpans.of(folder / "spans", len(tables["frames"])),
@@ -407,8 +414,7 @@ class ArchivedSpans(SpanTable):
 
     @classmethod
     def of(cls, folder: Path, frames: int = 1 << 31) -> ArchivedSpans:
-        named = (int(file.stem) for file in folder.glob("*.parquet") if file.stem.isdecimal())
-        return cls(folder=folder, there=tuple(sorted(named)), frames=frames)
+        return cls(folder=folder, there=_span_files(folder), frames=frames)
 
     def locations(self) -> Sequence[int]:
         return self.there

@@ -207,6 +207,14 @@ def test_a_signal_ends_the_command_and_the_results_are_written(tmp_path, number,
     assert wattribute.read(tmp_path / "x.watt").metadata["run"]["exit_code"] == code
 
 
+def test_a_signal_between_two_repeats_is_not_lost(tmp_path):
+    """Each command leaves a process behind that interrupts wattribute, wherever it is by then."""
+    command = "echo x >> ran; (sleep 0.1; kill -INT $PPID 2> /dev/null) < /dev/null > /dev/null 2>&1 &"
+    done = run(tmp_path, "--no-save", "--repeat", "50", "--", "sh", "-c", command)
+    assert done.returncode == 130
+    assert len((tmp_path / "ran").read_text().split()) < 50
+
+
 def test_what_was_sampled_survives_the_killing_of_wattribute_itself(tmp_path):
     process = start(tmp_path, "-o", "x.watt", "--", "sh", "-c", "echo $$; exec sleep 60")
     child = int(process.stdout.readline())
@@ -445,9 +453,10 @@ def test_options_of_an_earlier_tool_are_answered_with_ours(tmp_path):
     done = run(tmp_path, "--benchmark_image", "dummy")
     assert done.returncode == 2
     assert "--benchmark_image is --image here" in done.stderr
-    done = run(tmp_path, "--zone", "", "--", "true")
-    assert done.returncode == 0
+    done = run(tmp_path, "--zone", "", "--", "touch", "ran")
+    assert (done.returncode, (tmp_path / "ran").exists()) == (2, False)
     assert "France" in done.stdout
+    assert "--zone is empty" in done.stderr
 
 
 def test_no_save_leaves_nothing_behind(tmp_path):

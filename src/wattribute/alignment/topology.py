@@ -196,7 +196,7 @@ class Topology:
 
     def _numbered(self, nodes: list[int], contexts: dict[int, list[int]]) -> list[Die]:
         """Dies of one host. A node's name is its number unless PCI order contradicts it or names repeat."""
-        if all(self.recording.nodes.kind[node].lower() in ("node", "") for node in nodes) or -1 in nodes:
+        if -1 in nodes or all(self.recording.nodes.kind[node].lower() in ("node", "") for node in nodes):
             return self._by_context_name(nodes, contexts)
         name = [self.recording.nodes.name[node] for node in nodes]
         pci = [_pci(self.recording.nodes.properties[node]) for node in nodes]

@@ -326,14 +326,14 @@ def add_carbon(parser: Parser, zone: str = "Zone of the electricity, for emissio
 
 
 class _ZoneAction(argparse.Action):
-    """A zone; an empty one lists them all, as if to ask which there are."""
+    """A zone; an empty one lists them all, and is an error: nothing was run."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: Namespace, value: Any, option: Any = None) -> None:
         if not value:
             from . import zones
 
             zones.run(Namespace(pattern="", format="table"))
-            parser.exit()
+            parser.exit(2, f"wattribute: {option} is empty: name one of these zones\n")
         setattr(namespace, self.dest, value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
 import time
 from argparse import Namespace
@@ -118,24 +119,42 @@ def run(arguments: Namespace) -> int:
     options["counts"] = files.counts
     options["profiling"] = _profiling(arguments.profile) if arguments.profile else None
     runs: list[RunResult] = []
-    for number in range(1, arguments.repeat + 1) or [1]:
+    is_shown = not (arguments.no_live or quiet or format == "json")
+
+    def once(number: int) -> RunResult:
         target = experiment.place(numbered(arguments.output, number, arguments.repeat))
-        if runs and arguments.cooldown > 0:
-            time.sleep(arguments.cooldown)
         with contextlib.ExitStack() as stack:
             if arguments.no_save:
                 target = stack.enter_context(temporary_folder()) / "run.watt"
-            observers = _observers(stack, not (arguments.no_live or quiet or format == "json"))
-            done = run_command(argv, target, observers=(*observers, *files.observers(stack)), **options)
+            observers = (*_observers(stack, is_shown), *files.observers(stack))
+            done = run_command(argv, target, observers=observers, **options)
             runs.append(replace(done, saved=done.saved and not arguments.no_save))
             trouble = () if arguments.no_save else files.write(done, container is not None)
         for line in (*done.trouble, *trouble):
             print(f"wattribute: {line}", file=sys.stderr)
-        if runs[-1].exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same
+        return done
+
+    stopped_by = 0
+    for number in range(1, arguments.repeat + 1) or [1]:
+        try:
+            if runs and arguments.cooldown > 0:
+                time.sleep(arguments.cooldown)
+            done = once(number)
+        except KeyboardInterrupt:
+            if not runs:
+                raise
+            stopped_by = signal.SIGINT
             break
+        if done.exit_code >= 126:  # interrupted, or it cannot be run at all: the rest would be the same
+            break
+        if done.late_signal and number < arguments.repeat:
+            stopped_by = done.late_signal
+            break
+    if stopped_by or len(runs) < arguments.repeat:
+        print(f"wattribute: stopped after {len(runs)} of {arguments.repeat} runs", file=sys.stderr)
     with contextlib.suppress(OSError, SystemExit):  # stderr is closed (Rich exits then); the exit code counts
         _report(runs, quiet, format, arguments.per)
-    return next((one.exit_code for one in runs if one.exit_code), 0)
+    return next((one.exit_code for one in runs if one.exit_code), 128 + stopped_by if stopped_by else 0)
 
 
 def _check(arguments: Namespace, experiment: ExperimentFolder) -> None:

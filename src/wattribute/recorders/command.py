@@ -31,6 +31,7 @@ _KEYBOARD = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
 PASSED = _KEYBOARD | {
     signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT, signal.SIGWINCH, signal.SIGALRM,
 }  # fmt: skip
+ENDING = {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP}
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 SECRET = "WATTRIBUTE_PUSH_"  # variables that say who we are to a server, which is not the command's concern
 
@@ -52,18 +53,19 @@ class CommandEnd:
 
 
 @contextlib.contextmanager
-def signals_held() -> Iterator[None]:
+def signals_held() -> Iterator[set[int]]:
     """Hold signals back from before the first thread until results are written: ``run_child`` passes them on.
 
     Threads inherit what is blocked, so none can swallow a signal. What comes after the child ended asks for an end
-    that is about to come anyway, and is dropped.
+    that is about to come anyway: it is dropped, and in the set.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED)
+    late: set[int] = set()
     try:
-        yield
+        yield late
     finally:
         while pending := signal.sigpending() & (PASSED - before):
-            signal.sigwait(pending)
+            late.add(signal.sigwait(pending))
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

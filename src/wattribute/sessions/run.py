@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import OptionError, OutputError, WattributeError, names_keywords
 from ..journal.ranks import Rank, rank_of
 from ..recorders import clocks, ranks
-from ..recorders.command import CommandEnd, CommandRecording, record, signals_held
+from ..recorders.command import ENDING, CommandEnd, CommandRecording, record, signals_held
 from .followers import RunFollower, followed
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class RunResult:
     trouble: tuple[str, ...] = ()  # what went wrong outside the child, a line each
     metrics: Mapping[str, Any] | None = None  # as in metrics.json
     saved: bool = True  # all of it; otherwise ``trouble`` says what is left
+    late_signal: int = 0  # that asked for an end when the command had ended already: no other run is wanted
 
 
 @names_keywords
@@ -89,7 +90,7 @@ def run(
         boxed = None if container is None else _boxed(container, profiling, folder)
         watching = _watching(observers, zone, intensity)
         about = _metadata(command, zone, intensity, rank, profiling, boxed, named is not None) | dict(metadata or {})
-        with signals_held(), boxed or contextlib.nullcontext():
+        with signals_held() as late, boxed or contextlib.nullcontext():
             follow = followed(followers if named is not None else (), folder, notes)
             with ranks.attendance(rank, named is not None) as others_done, follow:
                 recorded = record(
@@ -99,7 +100,8 @@ def run(
                 )  # fmt: skip
             notes += [line for one in watching for line in one.trouble]
             more, amounts = _collected(boxed, sought, counted, folder, notes)
-            return finished(recorded, folder, notes, zone, intensity, more, amounts)
+            done = finished(recorded, folder, notes, zone, intensity, more, amounts)
+        return replace(done, late_signal=max(late & ENDING, default=0))
 
 
 def _watching(

@@ -70,6 +70,7 @@ def versus(
         for name, command in commands.items():
             ended = run_child(command)
             if ended.exit_code:
+                folder.rmdir()  # nothing was recorded
                 why = ended.error or f"it failed with exit code {ended.exit_code} while warming up"
                 return Versus(None, {}, folder, ended.exit_code, (f"{name.upper()}: {why}",))
             sleep(rest_s)
@@ -79,6 +80,8 @@ def versus(
             if runs:
                 sleep(rest_s)
             runs[f"{name}-{turn}"] = done = run(commands[name], folder / f"{name}-{turn}.watt", **options)
+            if done.late_signal:
+                raise KeyboardInterrupt
             if done.exit_code:
                 return _ended(runs, folder, by, confidence)
     return _ended(runs, folder, by, confidence)

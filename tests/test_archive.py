@@ -159,5 +159,5 @@ def test_a_lost_file_of_spans_is_named(tmp_path):
     archive.save(small(), path)
     lost = min((path / "spans").iterdir())
     lost.unlink()
-    problem = next(one for one in archive.load(path).problems if one.kind == "missing")
+    problem = next(one for one in archive.load(path).problems if "is missing" in one.message)
     assert (problem.message, problem.location) == (f"{lost}: is missing", int(lost.stem))

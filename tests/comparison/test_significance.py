@@ -118,3 +118,13 @@ def test_detectable_difference_shrinks_with_more_runs():
     assert s.detectable(values[:8], values[:8])[0] == pytest.approx(
         (2.1447866879 + 0.8680547812) * spread / 2, rel=1e-8
     )
+
+
+def test_intervals_of_difference_and_change_agree():
+    """One run of A is far off: the difference may be none, so the change may be none."""
+    a, b = np.array([[0.03], [0.04], [0.03], [0.04], [1.2]]), np.full((5, 1), 0.035) + np.arange(5)[:, None] * 1e-4
+    found = s.welch(a, b)
+    assert found.delta_low[0] < 0 < found.delta_high[0]
+    assert found.change_high[0] < 0
+    low, high = found.change_range
+    assert (low[0], high[0]) == (max(found.change_low[0], -1), 0)

@@ -37,6 +37,17 @@ class Difference:
     error: Floats  # standard error of delta
     dof: Floats
 
+    @property
+    def change_range(self) -> tuple[Floats, Floats]:
+        """The interval of ``change``; it contains 0 where that of ``delta`` does, and nothing falls by more than all.
+
+        The delta method sees little spread in a ratio near 0, however far the runs of A scatter.
+        """
+        is_open = (self.delta_low <= 0) & (self.delta_high >= 0)
+        low = np.where(is_open, np.minimum(self.change_low, 0), self.change_low)
+        high = np.where(is_open, np.maximum(self.change_high, 0), self.change_high)
+        return np.maximum(low, -1), high
+
 
 def t_cdf(t: npt.ArrayLike, dof: npt.ArrayLike) -> Floats:
     """P(T ≤ t) of Student's distribution, by the incomplete beta function."""

@@ -73,7 +73,7 @@ def test_shares_by_load_are_those_of_every_moment(energy, users, loads):
     """Tick by tick: a user has load over all loads while it is active, and an equal part where no one has any."""
     busy_of = dict(enumerate(users))
     found = shares.split(energy, busy_of, "load", load=lambda user, at: np.full(len(at), float(loads[user])))
-    first, last = LEAST - 50, MOST + 1
+    first, last = LEAST - 50, MOST + 50
     ticks = np.arange(first, last)
     active = np.array([[np.any((one.start <= t) & (t < one.end)) for t in ticks] for one in users], float)
     weights = active * np.array(loads[: len(users)], float)[:, None]

@@ -106,7 +106,7 @@ def folder(tmp_path_factory):
         command = [PROGRAM, "run", "-q", "--meters", "model", *words, "--", "sleep", "0.3"]
         subprocess.run(command, cwd=where, check=True)
 
-    for name in ("run", "a", "b", "rank0", "rank1", "old1", "old2", "new1", "new2"):
+    for name in ("run", "a", "b", "rank0", "rank1", "old", "old1", "old2", "new", "new1", "new2"):
         run("-o", f"{name}.watt")
     _calibration(where)
     now = datetime.now(timezone.utc)

@@ -233,7 +233,7 @@ class EnergySpanExporter(SpanExporter):
         from ..readers.building import Builder
 
         now_ns = time.time_ns()
-        known = {_key(span): span for span in list(self._seen.values())} | {_key(span): span for span in held}
+        known = {_key(span): span for span in self._seen.copy().values()} | {_key(span): span for span in held}
         begin = min((span.start_time for span in ready if span.start_time is not None), default=now_ns)
         spans = [_as_read(span, now_ns) for span in known.values() if span.start_time is not None]
         lanes = otlp.packed(otlp.lanes([span for span in spans if span.end >= begin]))
@@ -252,10 +252,10 @@ class EnergySpanExporter(SpanExporter):
 
     def _forget(self, now_ns: int) -> None:
         """Drop spans and readings that share no time with a span that is still to come."""
-        open_ = [s.start_time or now_ns for s in list(self._seen.values()) if s.end_time is None]
+        open_ = [s.start_time or now_ns for s in self._seen.copy().values() if s.end_time is None]
         first = min([*open_, *(s.start_time or now_ns for s in list(self._held))], default=now_ns)
         first = min(first, now_ns - int(2 * max(self._flush_s, self._hold_s) * 1e9))  # a batch may be under way
-        for key, span in list(self._seen.items()):
+        for key, span in self._seen.copy().items():
             if (span.end_time is not None and span.end_time < first) or len(self._seen) > MOST_SPANS:
                 self._seen.pop(key, None)
         for readings in (channel.readings for row in self._channels for channel in row):

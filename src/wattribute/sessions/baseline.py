@@ -92,7 +92,7 @@ def _baseline(recording: Recording, seconds: float, used: float | None) -> Basel
         curve = one.energy(recording).between(*recording.life)
         if curve.signal.estimated or one.parts or len(curve.times) < 2:
             continue
-        use = utilisation_of(recording, one.device)
+        use = utilisation_of(recording, one.device) if one.device.kind == "gpu" else None  # of CPUs: ``used``
         if use is not None and len(use.parts) and float(use.parts.mean()) > REST:
             raise MeterError(f"{one.device.name} is busy (utilisation {use.parts.mean():.0%}): try again when it rests")
         edges = np.linspace(int(curve.times[0]), int(curve.times[-1]), PARTS + 1).astype(np.int64)

@@ -6,7 +6,7 @@ Codes follow ids, so that two processes of one name stay two; values are names, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,18 @@ import numpy.typing as npt
 from ..model import Paths, Recording
 from .join import Book, Plan
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Ints = npt.NDArray[np.int64]
+
+
+class KeyValues(NamedTuple):
+    """The keys of some lines, each once."""
+
+    values: pl.Series
+    which: Ints  # of each line the place of its key
+    rank: Ints  # numbers that sort as the keys do (None last)
 
 
 class KeyColumn(NamedTuple):
@@ -25,19 +36,19 @@ class KeyColumn(NamedTuple):
     value: Callable[[int], Any]  # of a line of the long table; the same for the same code
     values_of: Callable[[Ints], list[Any]] | None = None  # the same for many lines
 
-    def values(self, lines: Ints) -> tuple[Any, Ints]:
-        """The key of each of these lines, and numbers that sort as the keys do (None last)."""
+    def values(self, lines: Ints) -> KeyValues:
+        """The keys of these lines."""
         import polars as pl
 
         _, first, which = np.unique(self.code[lines], return_index=True, return_inverse=True)
         each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
         values = each(lines[first])
         if self.name == "path":
-            return _lists(values).gather(which), which
+            return KeyValues(_lists(values), which, np.arange(len(values)))
         types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
         column = pl.Series(values, dtype=types.get(self.name, pl.String))
         rank = column.rank("dense").fill_null(len(values) + 1).to_numpy()
-        return column.gather(which), rank[which]
+        return KeyValues(column, which, rank)
 
 
 def _lists(values: list[list[str]]) -> Any:
@@ -122,8 +133,10 @@ class _Makers:
             row if self.paths is None else plan.keys.code[self.paths.frame].astype(np.int64)[row] if len(row) else row
         )
         met, which = np.unique(code, return_inverse=True)
-        first: dict[str | int, int] = {}
-        same = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)
+        same = met
+        if len(plan.keys.names) > 1 or not plan.keys.chosen.all():  # else every label has one code
+            first: dict[str | int, int] = {}
+            same = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)
         return KeyColumn(
             name,
             same[which],

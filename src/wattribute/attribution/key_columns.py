@@ -40,7 +40,10 @@ class KeyColumn(NamedTuple):
         """The keys of these lines."""
         import polars as pl
 
-        _, first, which = np.unique(self.code[lines], return_index=True, return_inverse=True)
+        code = self.code[lines]
+        first, which = np.zeros(1, np.int64), np.broadcast_to(np.int64(0), len(code))
+        if not len(code) or code.min() < code.max():  # else one key
+            _, first, which = np.unique(code, return_index=True, return_inverse=True)
         each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
         values = each(lines[first])
         if self.name == "path":
@@ -91,7 +94,9 @@ class _Makers:
         code = np.array([first[value] for value in values], np.int64)
         source = self.long["source"]
         shown = [value[1] if name == "device" else value for value in values]
-        return KeyColumn(name, code[source] if len(code) else source, lambda line: shown[source[line]])
+        is_one = len(code) > 0 and bool((code == code[0]).all())
+        own = np.broadcast_to(code[0], len(source)) if is_one else code[source] if len(code) else source
+        return KeyColumn(name, own, lambda line: shown[source[line]])
 
     def device(self) -> KeyColumn:
         return self._of_source("device", lambda source: (source.device.host, source.device.name))
@@ -132,14 +137,14 @@ class _Makers:
         code = (
             row if self.paths is None else plan.keys.code[self.paths.frame].astype(np.int64)[row] if len(row) else row
         )
-        met, which = np.unique(code, return_inverse=True)
-        same = met
+        alike = code
         if len(plan.keys.names) > 1 or not plan.keys.chosen.all():  # else every label has one code
+            met, which = np.unique(code, return_inverse=True)
             first: dict[str | int, int] = {}
-            same = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)
+            alike = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)[which]
         return KeyColumn(
             name,
-            same[which],
+            alike,
             lambda line: labels[code[line]][at],
             lambda lines: [labels[i][at] for i in code[lines].tolist()],
         )

@@ -601,12 +601,14 @@ def _rows(
             sums[name] = sums[name][rows]
     unit = suffix(books)
     columns: dict[str, Any] = {column.name: column.values(rows) for column in keys}
-    ranks = {name: of_key.rank[of_key.which] for name, of_key in columns.items() if name != "path"}
+    several = {name: of_key for name, of_key in columns.items() if name != "path" and len(of_key.values) > 1}
+    ranks = {name: of_key.rank[of_key.which] for name, of_key in several.items()}
     order = [-sums["self"], -sums["total"], *ranks.values()]
     if plan.question.sliced:
-        order = [next(ranks[name] for name in ("reading", "bin") if name in ranks), *order]
+        slice_name = next(name for name in ("reading", "bin") if name in columns)
+        order = [ranks.get(slice_name, np.zeros(size)), *order]
     sorted_ = np.lexsort(order[::-1])
-    del keys, ranks, order
+    del keys, several, ranks, order
     for name in ("self", "total"):
         columns[f"{name}_{unit}"] = sums[name]
     for name in RANGES:  # no range goes beyond what the devices may have used together

@@ -99,6 +99,12 @@ def _name(names: Sequence[str], number: int) -> str:
     return names[number] if number < len(names) else f"number {number}"
 
 
+def _names(names: Sequence[str], numbers: npt.NDArray[Any]) -> list[str]:
+    each, which = np.unique(numbers, return_inverse=True)
+    named: list[str] = np.array([_name(names, number) for number in each.tolist()], object)[which].tolist()
+    return named
+
+
 def _frames(definitions: Definitions) -> tuple[Frames, dict[str, int]]:
     """Frames in the order of the regions, then the pseudo-frames that have no region of their own."""
     strings = definitions.strings
@@ -109,8 +115,8 @@ def _frames(definitions: Definitions) -> tuple[Frames, dict[str, int]]:
     ]
     frames: dict[str, list[str]] = {
         "name": named,
-        "paradigm": [_name(PARADIGMS, paradigm) for paradigm in items(paradigms)],
-        "role": [_name(ROLES, role) for role in items(roles)],
+        "paradigm": _names(PARADIGMS, paradigms),
+        "role": _names(ROLES, roles),
         "file": [strings.get(file, "") for file in items(files)],
     }
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
+
 import numpy as np
 import polars as pl
 import pytest
 
 from wattribute import attribute
+from wattribute.attribution.join import GroupResult, Part
 from wattribute.attribution.rollup import _groups
 from wattribute.model import (
     Clock,
     Device,
+    Fold,
     Frames,
     Locations,
     Nodes,
@@ -19,6 +24,7 @@ from wattribute.model import (
     Signal,
     SpanTable,
 )
+from wattribute.model.spans import BOUNDS
 from wattribute.testing.recordings import spans
 
 
@@ -67,3 +73,26 @@ def test_paths_beyond_the_longest_count_in_it(by, monkeypatch):
         "3 call paths have more than 3 frames; they count in the path of the first 3"
     ]
     assert not whole.problems
+
+
+def test_parts_are_freed_while_their_lines_are_built(monkeypatch):
+    from wattribute.attribution import rollup
+
+    def part(location):
+        numbers = np.arange(3)
+        floats = np.full((1, 3), 0.5)
+        covered, bounds = numbers[np.newaxis], dict.fromkeys(BOUNDS)
+        fold = Fold(numbers, numbers, numbers, covered, covered, floats, floats.copy(), **bounds)
+        return Part(location, (0,), fold)
+
+    monkeypatch.setattr(rollup, "_BLOCK_ROWS", 3)  # a part each
+    queue = deque([GroupResult([part(0), part(1)], []), GroupResult([part(2)], [])])
+    alive = [weakref.ref(one.fold.self_value) for group in queue for one in group.parts]
+    parts = deque(one for group in rollup.drained(queue) for one in group.parts)
+    assert not queue
+    held = []
+    for block in rollup._blocks(parts):
+        held.append(sum(one() is not None for one in alive))
+        del block
+    assert held == [3, 2, 1]
+    assert not any(one() is not None for one in alive)

@@ -6,7 +6,7 @@ Codes follow ids, so that two processes of one name stay two; values are names, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,18 @@ import numpy.typing as npt
 from ..model import Paths, Recording
 from .join import Book, Plan
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Ints = npt.NDArray[np.int64]
+
+
+class KeyValues(NamedTuple):
+    """The keys of some lines, each once."""
+
+    values: pl.Series
+    which: Ints  # of each line the place of its key
+    rank: Ints  # numbers that sort as the keys do (None last)
 
 
 class KeyColumn(NamedTuple):
@@ -25,19 +36,22 @@ class KeyColumn(NamedTuple):
     value: Callable[[int], Any]  # of a line of the long table; the same for the same code
     values_of: Callable[[Ints], list[Any]] | None = None  # the same for many lines
 
-    def values(self, lines: Ints) -> tuple[Any, Ints]:
-        """The key of each of these lines, and numbers that sort as the keys do (None last)."""
+    def values(self, lines: Ints) -> KeyValues:
+        """The keys of these lines."""
         import polars as pl
 
-        _, first, which = np.unique(self.code[lines], return_index=True, return_inverse=True)
+        code = self.code[lines]
+        first, which = np.zeros(1, np.int64), np.broadcast_to(np.int64(0), len(code))
+        if not len(code) or code.min() < code.max():  # else one key
+            _, first, which = np.unique(code, return_index=True, return_inverse=True)
         each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
         values = each(lines[first])
         if self.name == "path":
-            return _lists(values).gather(which), which
+            return KeyValues(_lists(values), which, np.arange(len(values)))
         types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
         column = pl.Series(values, dtype=types.get(self.name, pl.String))
         rank = column.rank("dense").fill_null(len(values) + 1).to_numpy()
-        return column.gather(which), rank[which]
+        return KeyValues(column, which, rank)
 
 
 def _lists(values: list[list[str]]) -> Any:
@@ -80,7 +94,9 @@ class _Makers:
         code = np.array([first[value] for value in values], np.int64)
         source = self.long["source"]
         shown = [value[1] if name == "device" else value for value in values]
-        return KeyColumn(name, code[source] if len(code) else source, lambda line: shown[source[line]])
+        is_one = len(code) > 0 and bool((code == code[0]).all())
+        own = np.broadcast_to(code[0], len(source)) if is_one else code[source] if len(code) else source
+        return KeyColumn(name, own, lambda line: shown[source[line]])
 
     def device(self) -> KeyColumn:
         return self._of_source("device", lambda source: (source.device.host, source.device.name))
@@ -121,12 +137,14 @@ class _Makers:
         code = (
             row if self.paths is None else plan.keys.code[self.paths.frame].astype(np.int64)[row] if len(row) else row
         )
-        met, which = np.unique(code, return_inverse=True)
-        first: dict[str | int, int] = {}
-        same = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)
+        alike = code
+        if len(plan.keys.names) > 1 or not plan.keys.chosen.all():  # else every label has one code
+            met, which = np.unique(code, return_inverse=True)
+            first: dict[str | int, int] = {}
+            alike = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)[which]
         return KeyColumn(
             name,
-            same[which],
+            alike,
             lambda line: labels[code[line]][at],
             lambda lines: [labels[i][at] for i in code[lines].tolist()],
         )

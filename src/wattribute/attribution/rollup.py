@@ -6,10 +6,11 @@ row, wherever the groups were solved; ``tables`` merges what came back and makes
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from .select import DeviceView
 if TYPE_CHECKING:
     import polars as pl
 
+T = TypeVar("T")
 Ints = npt.NDArray[np.int64]
 _INTEGER_COLUMNS = ("calls", "self_ticks", "total_ticks", "self_covered", "total_covered")
 _SELF = (
@@ -39,7 +41,8 @@ _BLOCK_ROWS = 1 << 18
 MAX_PATH_FRAMES = 1000  # a row holds all frames of its path: those of a deep stack grow with the square of its depth
 
 
-_KEY_COLUMNS = ("source", "location", "row", "slice", "begin", "end")
+_SLICE_COLUMNS = ("slice", "begin", "end")
+_KEY_COLUMNS = ("source", "location", "row", *_SLICE_COLUMNS)
 _VALUE_COLUMNS = ("self", "total", *RANGES, *STATICS)
 _BALANCE_TOLERANCE = 1e-9  # relative: of attributed + idle − measured
 _ROUNDING_TOLERANCE = 1e-11  # relative: idle energy below it is rounding
@@ -108,14 +111,22 @@ def grouping(recording: Recording, plan: Plan) -> Grouping:
     )
 
 
-def reduced(plan: Plan, how: Grouping, solved: Sequence[GroupResult], numbers: Sequence[int] | None = None) -> RowSums:
-    """The sums of whole groups. ``numbers`` are those of the plan's sources in the whole plan."""
+def reduced(plan: Plan, how: Grouping, solved: Iterable[GroupResult], numbers: Sequence[int] | None = None) -> RowSums:
+    """The sums of whole groups. ``numbers`` are those of the plan's sources in the whole plan.
+
+    Parts that nobody else holds (see ``drained``) are freed while their lines are built.
+    """
     return collapsed(how, per_device(plan, how, solved), numbers)
 
 
-def per_device(plan: Plan, how: Grouping, solved: Sequence[GroupResult]) -> RowSums:
+def per_device(plan: Plan, how: Grouping, solved: Iterable[GroupResult]) -> RowSums:
     """The sums of some locations by device and row; those of a group's other locations can be merged with them."""
-    parts = [part for some in solved for part in some.parts]
+    parts, books = deque[Part](), list[Book]()
+    for group_parts, group_books in solved:
+        parts.extend(group_parts)
+        books.extend(group_books)
+        del group_parts
+    used = sorted({source for part in parts for source in part.sources})
     long, paths, too_long = _long(plan, parts)
     count = len(plan.sources)
     ticks, covered = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -124,7 +135,7 @@ def per_device(plan: Plan, how: Grouping, solved: Sequence[GroupResult]) -> RowS
     attributed = exact.sums([long["self"]], long["source"], count)
     own = {
         row: DeviceSums(tuple(float(part[row]) for part in attributed), int(ticks[row]), int(covered[row]))
-        for row in sorted({source for part in parts for source in part.sources})
+        for row in used
     }
     shown = row_selection.chosen_lines(how.shown, plan.question, plan.keys, long, paths)
     counted = how.counted[long["source"]]
@@ -145,7 +156,6 @@ def per_device(plan: Plan, how: Grouping, solved: Sequence[GroupResult]) -> RowS
     extremes: dict[str, Any] = {name: long[name] for name in ("least", "most") if name in long}
     if "readings" in long:
         counts["readings"] = long["readings"].astype(np.int64)
-    books = [book for some in solved for book in some.books]
     return _summed(RowSums(keys, counts, values, extremes, paths, own, books, left_out, too_long))
 
 
@@ -276,13 +286,19 @@ class AnswerTables(NamedTuple):
     unit: str
 
 
-def tables(recording: Recording, plan: Plan, solved: Sequence[GroupResult | RowSums]) -> AnswerTables:
-    """Add up all parts into the tables of an answer."""
-    plain = [one for one in solved if isinstance(one, GroupResult)]
-    some = [one for one in solved if isinstance(one, RowSums)]
+def tables(recording: Recording, plan: Plan, solved: Iterable[GroupResult | RowSums]) -> AnswerTables:
+    """Add up all parts into the tables of an answer. Sums that nobody else holds are freed on the way."""
+    plain, some = deque[GroupResult](), list[RowSums]()
+    for one in solved:
+        if isinstance(one, GroupResult):
+            plain.append(one)
+        else:
+            some.append(one)
+        del one
     if plain or not some:
-        some.append(reduced(plan, grouping(recording, plan), plain))
+        some.append(reduced(plan, grouping(recording, plan), drained(plain)))
     whole = merged(plan.keys, some)
+    del some
     books = sorted(whole.books, key=lambda book: book.source)
     devices, problems = _devices(recording, plan, books, whole.devices)
     problems += row_selection.unmatched_words(recording, plan.question)
@@ -290,33 +306,47 @@ def tables(recording: Recording, plan: Plan, solved: Sequence[GroupResult | RowS
         text = f"{whole.too_long:,} call paths have more than {MAX_PATH_FRAMES:,} frames"
         problems.append(Problem("deep", f"{text}; they count in the path of the first {MAX_PATH_FRAMES:,}"))
     left_out = (*whole.left_out, 0.0)[0]
-    return AnswerTables(devices, _rows(recording, plan, books, whole), problems, left_out, unit_of(books))
+    sums: dict[str, Any] = {name: exact.rounded(columns) for name, columns in whole.sums.items()}
+    sums |= {**whole.counts, **whole.extremes}
+    whole = replace(whole, counts={}, sums={}, extremes={})
+    return AnswerTables(devices, _rows(recording, plan, books, whole, sums), problems, left_out, unit_of(books))
 
 
-def _long(plan: Plan, parts: Sequence[Part]) -> tuple[dict[str, Any], Paths | None, int]:
+def drained(queue: deque[T]) -> Iterator[T]:
+    """The items of a queue, which holds them no more."""
+    while queue:
+        yield queue.popleft()
+
+
+def _long(plan: Plan, parts: deque[Part]) -> tuple[dict[str, Any], Paths | None, int]:
     """One line per (location, device, row) that was ever entered, in location order; how many paths are too long.
+
+    ``parts`` is empty afterwards.
 
     A path of MAX_PATH_FRAMES has no lines below it: what was used there is its own.
     """
     trie = _Trie(plan.keys) if plan.keys.by_path else None
-    blocks = [_block(block, trie, plan.has_floors) for block in _blocks(parts)]
+    is_sliced = any(part.slices is not None for part in parts)
+    blocks = [_block(block, trie, plan.has_floors, is_sliced) for block in _blocks(parts)]
     there = {name for block in blocks for name in block}
     static = STATICS if plan.has_floors else ()
     names = (*_KEY_COLUMNS, *_INTEGER_COLUMNS, "self", "total", *RANGES, *static, *_STATISTICS_COLUMNS, *_WORK_COLUMNS)
     long = {name: _joined([block.pop(name) for block in blocks if name in block]) for name in names}
     for name in (*_KEY_COLUMNS, *_INTEGER_COLUMNS):
         long[name] = long[name].astype(np.int64, copy=False)
+    if not is_sliced:
+        long |= dict.fromkeys(_SLICE_COLUMNS, np.broadcast_to(np.int64(0), len(long["row"])))
     for optional in (_STATISTICS_COLUMNS, _WORK_COLUMNS):
         if optional[0] not in there:
             long = {name: column for name, column in long.items() if name not in optional}
     return long, *((None, 0) if trie is None else (trie.paths(), trie.too_long))
 
 
-def _blocks(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _blocks(parts: deque[Part]) -> Iterator[list[Part]]:
     """Group parts whose lines are built together: many small ones, or one that is large or cut into slices of time."""
     block: list[Part] = []
     size = 0
-    for part in parts:
+    for part in drained(parts):
         if block and (size >= _BLOCK_ROWS or block[0].slices is not None or part.slices is not None):
             yield block
             block, size = [], 0
@@ -332,7 +362,7 @@ def _range(part: Part, c: int, at: slice, name: str) -> npt.NDArray[np.float64]:
     return np.full(at.stop - at.start, np.nan) if columns is None else columns[name][c, at]
 
 
-def _block(parts: Sequence[Part], trie: _Trie | None, has_floors: bool = False) -> dict[str, Any]:
+def _block(parts: Sequence[Part], trie: _Trie | None, has_floors: bool, is_sliced: bool) -> dict[str, Any]:
     """The lines of some parts."""
     pairs = [(part, c) for part in parts for c in range(len(part.sources))]
     within = [_lines_of(part, c) for part, c in pairs]  # which columns of a fold are those of this curve
@@ -377,8 +407,9 @@ def _block(parts: Sequence[Part], trie: _Trie | None, has_floors: bool = False) 
             columns = [(part.counts or ())[which][c, at] for (part, c), at in zip(pairs, within, strict=True)]
             lines[name] = _joined(columns)
     sliced = parts[0].slices
-    for name, field in (("slice", "number"), ("begin", "begin"), ("end", "end")):
-        lines[name] = np.zeros(sum(lengths), np.int64) if sliced is None else _joined(getattr(sliced, field))
+    for name, field in zip(_SLICE_COLUMNS, ("number", "begin", "end"), strict=True):
+        if is_sliced:
+            lines[name] = np.zeros(sum(lengths), np.int64) if sliced is None else _joined(getattr(sliced, field))
     entered = (lines["calls"] > 0) | (lines["total_ticks"] > 0)
     if sliced is None and not entered.all():
         lines = {name: column[entered] for name, column in lines.items()}
@@ -555,34 +586,43 @@ def _no_overlap(recording: Recording, books: Sequence[Book]) -> str:
     return f"readings ({read}) and spans share no time; nothing can be attributed (is a clock offset missing?)"
 
 
-def _rows(recording: Recording, plan: Plan, books: Sequence[Book], whole: RowSums) -> pl.DataFrame:
+def _rows(
+    recording: Recording, plan: Plan, books: Sequence[Book], whole: RowSums, sums: dict[str, Any]
+) -> pl.DataFrame:
+    """The table of rows: the keys of ``whole`` and its ``sums``, which are taken out where they are used last."""
     import polars as pl
 
     paths, long = _in_order(plan, whole)
     keys = key_columns.key_columns(recording, plan, long, paths)
     rows, _ = _groups([column.code for column in keys], len(whole))  # a line each, in the order of their keys
     size = len(rows)
-    sums: dict[str, Any] = {name: exact.rounded(columns) for name, columns in whole.sums.items()}
-    sums |= {**whole.counts, **whole.extremes}
     if not _is_all(rows, len(whole)):
-        sums = {name: column[rows] for name, column in sums.items()}
+        for name in sums:
+            sums[name] = sums[name][rows]
     unit = suffix(books)
-    named = {column.name: column.values(rows) for column in keys}
-    columns: dict[str, Any] = {name: values for name, (values, _) in named.items()}
+    columns: dict[str, Any] = {column.name: column.values(rows) for column in keys}
+    several = {name: of_key for name, of_key in columns.items() if name != "path" and len(of_key.values) > 1}
+    ranks = {name: of_key.rank[of_key.which] for name, of_key in several.items()}
+    order = [-sums["self"], -sums["total"], *ranks.values()]
+    if plan.question.sliced:
+        slice_name = next(name for name in ("reading", "bin") if name in columns)
+        order = [ranks.get(slice_name, np.zeros(size)), *order]
+    sorted_ = np.lexsort(order[::-1])
+    del keys, several, ranks, order
     for name in ("self", "total"):
         columns[f"{name}_{unit}"] = sums[name]
     for name in RANGES:  # no range goes beyond what the devices may have used together
-        most = sums["hard_most_used" if "hard" in name else "most_used"]
-        capped = np.fmin(sums[name], most) + 0 * sums[name] if plan.question.share != "full" else sums[name]
-        columns[f"{name}_{unit}"] = pl.Series(capped, nan_to_null=True)
+        most, range_ = sums["hard_most_used" if "hard" in name else "most_used"], sums.pop(name)
+        capped = np.fmin(range_, most) + 0 * range_ if plan.question.share != "full" else range_
+        columns[f"{name}_{unit}"] = capped
     if plan.has_floors:
         columns |= _static_columns(sums, columns, unit)
     ns = recording.clock.ns
-    columns |= {"self_ns": ns(sums["self_ticks"]), "total_ns": ns(sums["total_ticks"])}
+    columns |= {f"{name}_ns": ns(sums.pop(f"{name}_ticks")) for name in ("self", "total")}
     columns |= {"covered_ns": ns(sums["total_covered"])}
     seconds = sums["self_covered"] / recording.clock.ticks_per_s
-    power = np.divide(sums["self"], seconds, out=np.full(size, np.nan), where=seconds > 0)
-    columns["power_w" if unit == "j" else "self_rate"] = pl.Series(power, nan_to_null=True)
+    rate = "power_w" if unit == "j" else "self_rate"
+    columns[rate] = np.divide(sums["self"], seconds, out=np.full(size, np.nan), where=seconds > 0)
     columns["calls"] = sums["calls"]
     if "whole" in sums:
         columns |= _statistics(recording, sums, size)
@@ -592,14 +632,22 @@ def _rows(recording: Recording, plan: Plan, books: Sequence[Book], whole: RowSum
         columns["unit"] = (
             [books[0].unit] * size if "signal" not in plan.question.keys else key_columns.units(books, long, rows)
         )
-    ranks = {name: rank for name, (_, rank) in named.items() if name != "path"}
-    order = [-sums["self"], -sums["total"], *ranks.values()]
-    if plan.question.sliced:
-        order = [next(ranks[name] for name in ("reading", "bin") if name in ranks), *order]
-    sorted_ = np.lexsort(order[::-1])
-    del sums, order, seconds, power
+    sums.clear()
+    del seconds, most, range_, capped, long, rows
+    nullable = {rate, *(f"{name}_{unit}" for name in RANGES)}
     # a column after the other, so that only one of them is there twice
-    return pl.concat([pl.DataFrame({name: columns.pop(name)})[sorted_] for name in list(columns)], how="horizontal")
+    return pl.DataFrame([_in_rows(name, columns.pop(name), sorted_, name in nullable) for name in list(columns)])
+
+
+def _in_rows(name: str, column: Any, order: Ints, is_nullable: bool) -> pl.Series:
+    """A column of the table in the order of its rows; NaN is null where it may be."""
+    import polars as pl
+
+    if isinstance(column, key_columns.KeyValues):
+        return column.values.gather(column.which[order]).alias(name)
+    if isinstance(column, np.ndarray):  # NumPy's memory is used again, unlike that of Polars
+        return pl.Series(name, column[order], nan_to_null=is_nullable)
+    return pl.Series(name, column).gather(order)
 
 
 def _static_columns(sums: Mapping[str, Any], columns: Mapping[str, Any], unit: str) -> dict[str, Any]:
@@ -608,7 +656,7 @@ def _static_columns(sums: Mapping[str, Any], columns: Mapping[str, Any], unit: s
 
     own = sums["self"]
     static, low, high = (np.clip(sums[name], 0.0, np.maximum(own, 0.0)) for name in STATICS[:3])
-    least, most = (columns[f"self_{end}_{unit}"].to_numpy() for end in ("low", "high"))
+    least, most = (columns[f"self_{end}_{unit}"] for end in ("low", "high"))
     least, most = np.where(np.isnan(least), own, least), np.where(np.isnan(most), own, most)
     by_name = {
         "static": static,

@@ -17,13 +17,13 @@ from ..alignment.topology import Topology, users
 from ..errors import NoDataError, OptionError
 from ..model import Device, Link, Problem, Question, Recording, Signal
 from ..model.ledger import Entry
+from ..model.tables import IDLE_THREAD
 from ..sensors import Line, known_lines
 from . import time_sources
 from .bill import Division
 from .ledger import DID_NOT_MOVE, MeteredDevice, account, fault_of
 
 _MAX_LISTED_FAMILIES = 12  # families of metric names in an error message
-_IDLE_THREAD = re.compile(r"<idle>(?: \(\d+\))?")  # what lo2s calls the kernel's thread 0 of each cpu
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ def sources(recording: Recording, question: Question, topology: Topology) -> tup
 def _is_idle_thread(recording: Recording, location: int) -> bool:
     process = recording.owner(location)
     names = (recording.locations.name[location], recording.processes.name[process] if process >= 0 else "")
-    return any(map(_IDLE_THREAD.fullmatch, names))
+    return any(map(IDLE_THREAD.fullmatch, names))
 
 
 def _has_rows(one: MeteredDevice, metered: Sequence[MeteredDevice], question: Question) -> bool:
@@ -277,7 +277,6 @@ def keep(recording: Recording, of: str, kind: str) -> npt.NDArray[np.bool_]:
     """Which frames count on a location of this kind; a cpu in the idle thread does nothing."""
     words = set(of.split(","))
     if kind != "gpu":
-        names = recording.frames.name
-        return np.array(["host" in words and not _IDLE_THREAD.fullmatch(name) for name in names], bool)
-    copies = np.array([role == "copy" for role in recording.frames.role], bool)
+        return ~recording.frames.is_idle & ("host" in words)
+    copies = recording.frames.is_copy
     return (copies & ("copies" in words)) | (~copies & ("kernels" in words))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -80,7 +81,9 @@ def _attribute(
         to.finish(not lost)
     if lost:
         warnings.warn(done.unfinished, PartialResultWarning, stacklevel=3)
-    tables = rollup.tables(recording, plan, done.solved)
+    solved = deque(done.solved)
+    del done
+    tables = rollup.tables(recording, plan, rollup.drained(solved))
     per = question.per
     rows = to.rows
     if rows is None:

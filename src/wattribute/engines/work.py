@@ -12,11 +12,12 @@ question before and makes the tables afterwards, so engines cannot differ in eit
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..attribution.join import GroupResult, Map, Plan, books, users
-from ..attribution.rollup import Grouping, RowSums, grouping, reduced
+from ..attribution.rollup import Grouping, RowSums, drained, grouping, reduced
 from ..attribution.rows import SpanFolder, write_rows
 from ..attribution.single_pass import curves_and_parts
 from ..model import Problem, Recording
@@ -50,16 +51,17 @@ def reduce(
     """Add up the results of groups as they arrive."""
     how = how or grouping(work.recording, work.plan)
     done: list[RowSums] = []
-    waiting: list[GroupResult] = []
+    waiting = deque[GroupResult]()
     lines = 0
     for one in solved:
         waiting.append(one)
         lines += sum(part.fold.self_value.size for part in one.parts)
+        del one  # what is added up is freed
         if lines >= LINES:
-            done.append(reduced(work.plan, how, waiting, numbers))
-            waiting, lines = [], 0
+            done.append(reduced(work.plan, how, drained(waiting), numbers))
+            lines = 0
     if waiting or not done:
-        done.append(reduced(work.plan, how, waiting, numbers))
+        done.append(reduced(work.plan, how, drained(waiting), numbers))
     return done
 
 

@@ -6,8 +6,10 @@ of Locations). Ids of the source file are kept in ``id`` because names are not u
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 Strings = tuple[str, ...]
 Ints = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.uint64]
+IDLE_THREAD = re.compile(r"<idle>(?: \(\d+\))?")  # what lo2s calls the kernel's thread 0 of each cpu
 
 
 class Table:
@@ -61,6 +64,16 @@ class Frames(Table):
     role: Strings = _column(object, "unknown")  # "function", "kernel", "copy", "barrier", "wait", "data_transfer", …
     file: Strings = _column(object, "")
     line: Ints = _column(np.int64, 0)
+
+    @cached_property
+    def is_idle(self) -> npt.NDArray[np.bool_]:
+        """Which are idle threads."""
+        return np.array([IDLE_THREAD.fullmatch(name) is not None for name in self.name], bool)
+
+    @cached_property
+    def is_copy(self) -> npt.NDArray[np.bool_]:
+        """Which are copies to, from or on an accelerator."""
+        return np.array([role == "copy" for role in self.role], bool)
 
 
 @dataclass(frozen=True)

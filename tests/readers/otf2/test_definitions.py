@@ -10,6 +10,7 @@ from wattribute._core import otf2 as core
 from wattribute._core.library import LIBRARY
 from wattribute.errors import WattributeError
 from wattribute.readers.otf2 import anchor, definitions
+from wattribute.readers.otf2.writer import Writer
 
 from .archives import rich
 
@@ -57,3 +58,25 @@ def test_damaged_definitions_are_the_same_with_the_core_and_without(original, tm
     path.write_bytes(data)
     fast, slow = both(path, CHUNK if seed % 2 else 4096, monkeypatch)
     assert fast == slow
+
+
+@pytest.mark.parametrize("damaged", [None, 9_000, 36_000])
+def test_definitions_are_the_same_in_pieces_of_any_size(tmp_path, monkeypatch, damaged):
+    with Writer(tmp_path / "many", definition_chunk=4096) as trace:
+        process = trace.process("MPI Rank 0", trace.node("host", "node"))
+        for i in range(1000):
+            trace.region(f"function {i} ü", file=f"file {i % 10}.c", line=i if i % 100 else 2**40)
+        trace.location("thread", process).enter(0, 0)
+    path = tmp_path / "many" / "traces.def"
+    data = bytearray(path.read_bytes())
+    assert len(data) > 10 * 4096
+    if damaged is not None:
+        data[damaged : damaged + 100] = bytes([9]) * 100
+    path.write_bytes(data)
+    whole, slow = both(path, 4096, monkeypatch)
+    monkeypatch.setattr(definitions, "_PIECE", 1)  # a chunk at a time
+    assert outcome(path, 4096) == whole == slow
+    if damaged is None:
+        assert not isinstance(whole, str)
+        lines = [record[5] for record in whole.of(definitions.Kind.REGION)]
+        assert lines == [i if i % 100 else 2**40 for i in range(1000)]

@@ -78,13 +78,14 @@ _LAYOUTS: dict[int, str] = {
 _DEFAULTS = {"c": -1, "1": 0, "s": "", "L": (), "M": (), "v": None}
 _STRING_TYPE = 11
 _BLOCK = 4096  # records that are tuples at a time
+_PIECE = 1 << 20  # bytes that the core decodes at a time
 _BYTE_TYPES = (1, 5)
 
 
 class Records(Sequence[tuple[Any, ...]]):
     """Records of integers as an array that looks like a list of tuples: a million of them are made one by one."""
 
-    def __init__(self, fields: npt.NDArray[np.int64]) -> None:
+    def __init__(self, fields: npt.NDArray[np.int64 | np.int32]) -> None:
         self.fields = fields
 
     def __len__(self) -> int:
@@ -125,11 +126,17 @@ class Strings(Sequence[tuple[Any, ...]]):
         return zip(self.ids, self.texts, strict=True)
 
 
-def columns(records: Sequence[tuple[Any, ...]], *places: int) -> list[list[Any]]:
-    """Some fields of records, each as a list."""
+def columns(records: Sequence[tuple[Any, ...]], *places: int) -> list[npt.NDArray[Any]]:
+    """Some fields of records that are integers, each as an array; those of odd records may be larger than 64 bits."""
     if isinstance(records, Records):
-        return [records.fields[:, place].tolist() for place in places]
-    return [[record[place] for record in records] for place in places]
+        return [records.fields[:, place] for place in places]
+    return [np.array([record[place] for record in records], object) for place in places]
+
+
+def items(column: npt.NDArray[Any]) -> Iterator[Any]:
+    """The values of a column as Python has them, without a list of all of them."""
+    for at in range(0, len(column), _BLOCK):
+        yield from column[at : at + _BLOCK].tolist()
 
 
 @dataclass
@@ -204,7 +211,7 @@ def read(path: Path, chunk: int, declared: int) -> Definitions:
 def _keep_last(definitions: Definitions, kind: Kind, path: Path) -> None:
     """Rows are named by id, so an id that is defined twice counts once, and a record without one not at all."""
     [ids] = columns(definitions.of(kind), 0)
-    left_out = len(ids) - len({i for i in ids if i >= 0})
+    left_out = len(ids) - len(np.unique(ids[ids >= 0]))
     if left_out:
         unique = {record[0]: record for record in definitions.of(kind) if record[0] >= 0}
         text = f"{path}: {left_out} definitions of a {kind.name.lower()} without an id or with one that comes again"
@@ -233,24 +240,58 @@ def _load(path: Path) -> bytes:
 
 
 def _read_plain(data: bytes, chunk: int, definitions: Definitions) -> int:
-    """The records that the core can follow; returns the byte where the rest begins."""
-    rows, end = core.definitions(data, chunk, _LAYOUTS)
-    records: dict[int, Sequence[tuple[Any, ...]]] = {}
-    order = np.argsort(rows[:, 0], kind="stable")
-    kinds = rows[order, 0]
+    """The records that the core can follow; returns the byte where the rest begins.
+
+    Some chunks at a time: the rows of the core take ten times as much memory as the file.
+    """
+    pieces: dict[int, list[Sequence[tuple[Any, ...]]]] = {kind: [] for kind in _LAYOUTS}
+    step = max(_PIECE // chunk, 1) * chunk if chunk > 0 else len(data)
+    count = end = 0
     try:
-        for kind, layout in _LAYOUTS.items():
-            mine = order[np.searchsorted(kinds, kind) : np.searchsorted(kinds, kind, side="right")]
-            if rows[mine, 3].all():
-                records[kind] = Records(rows[mine, 4 : 4 + len(layout)])
-            elif kind == Kind.STRING:
-                records[kind] = _strings(data, *rows[mine, 1:3].T)
-            else:
-                records[kind] = [_fields(data, at, stop, layout) for at, stop in rows[mine, 1:3].tolist()]
+        for begin in range(0, len(data), step):
+            piece = data[begin : begin + step]
+            rows, stop = core.definitions(piece, chunk, _LAYOUTS)
+            count, end = count + len(rows), begin + stop
+            for kind, records in _records(piece, rows):
+                pieces[kind].append(records)
+            if stop < len(piece):
+                break
     except _Damage:  # one by one, what stands before it counts
         return 0
-    definitions.records, definitions.count = records, len(rows)
+    definitions.records = {kind: _joined(pieces.pop(kind), len(layout)) for kind, layout in _LAYOUTS.items()}
+    definitions.count = count
     return end
+
+
+def _records(data: bytes, rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, Sequence[tuple[Any, ...]]]]:
+    """The records of each kind that occurs, from the rows of the core."""
+    order = np.argsort(rows[:, 0], kind="stable")
+    kinds = rows[order, 0]
+    for kind, layout in _LAYOUTS.items():
+        mine = order[np.searchsorted(kinds, kind) : np.searchsorted(kinds, kind, side="right")]
+        if not len(mine):
+            continue
+        if rows[mine, 3].all():
+            fields = rows[mine, 4 : 4 + len(layout)]
+            is_small = fields.max() < 2**31  # −1 is the least
+            yield kind, Records(fields.astype(np.int32) if is_small else fields)
+        elif kind == Kind.STRING:
+            yield kind, _strings(data, *rows[mine, 1:3].T)
+        else:
+            yield kind, [_fields(data, at, stop, layout) for at, stop in rows[mine, 1:3].tolist()]
+
+
+def _joined(pieces: Sequence[Sequence[tuple[Any, ...]]], width: int) -> Sequence[tuple[Any, ...]]:
+    """Records of one kind in the order of the file."""
+    if len(pieces) == 1:
+        return pieces[0]
+    if all(isinstance(piece, Records) for piece in pieces):
+        fields = [piece.fields for piece in pieces if isinstance(piece, Records)]
+        return Records(np.concatenate([np.empty((0, width), np.int32), *fields]))
+    texts = [piece for piece in pieces if isinstance(piece, Strings)]
+    if len(texts) == len(pieces):
+        return Strings([i for piece in texts for i in piece.ids], [text for piece in texts for text in piece.texts])
+    return [record for piece in pieces for record in piece]
 
 
 def _walk(data: bytes, chunk: int, at: int = 0) -> Iterator[tuple[int, int, int]]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..._core.otf2 import LookUpTables
 from ...model import Clock, Frames, Locations, Nodes, Problem, Processes
-from .definitions import Definitions, Kind, columns
+from .definitions import Definitions, Kind, columns, items
 
 _LARGEST_ID = 1 << 24  # a look-up table of 64 MB; ids above it are reported and stay undefined
 
@@ -62,7 +62,7 @@ def build(definitions: Definitions) -> DefinitionTables:
     location_row = _rows(definitions.of(Kind.LOCATION))
     frames, pseudo = _frames(definitions)
     [regions] = columns(definitions.of(Kind.REGION), 0)
-    region = _lookup(regions, range(len(regions)), "region", problems)
+    region = _lookup(regions, np.arange(len(regions)), "region", problems)
     context_frame, context_parent = _contexts(definitions, region, problems)
     host = LookUpTables(
         region, context_frame, context_parent, np.ones(len(frames), np.uint8), flush=pseudo[_FLUSH], off=pseudo[_OFF]
@@ -99,24 +99,29 @@ def _name(names: Sequence[str], number: int) -> str:
     return names[number] if number < len(names) else f"number {number}"
 
 
+def _names(names: Sequence[str], numbers: npt.NDArray[Any]) -> list[str]:
+    each, which = np.unique(numbers, return_inverse=True)
+    named: list[str] = np.array([_name(names, number) for number in each.tolist()], object)[which].tolist()
+    return named
+
+
 def _frames(definitions: Definitions) -> tuple[Frames, dict[str, int]]:
     """Frames in the order of the regions, then the pseudo-frames that have no region of their own."""
     strings = definitions.strings
     ids, names, files, lines, canonical, roles, paradigms = columns(definitions.of(Kind.REGION), 0, 1, 4, 5, 7, 8, 9)
     named = [
         strings.get(name) or strings.get(other) or f"region {i}"
-        for i, name, other in zip(ids, names, canonical, strict=True)
+        for i, name, other in zip(items(ids), items(names), items(canonical), strict=True)
     ]
-    frames: dict[str, list[Any]] = {
+    frames: dict[str, list[str]] = {
         "name": named,
-        "paradigm": [_name(PARADIGMS, paradigm) for paradigm in paradigms],
-        "role": [_name(ROLES, role) for role in roles],
-        "file": [strings.get(file, "") for file in files],
-        "line": lines,
+        "paradigm": _names(PARADIGMS, paradigms),
+        "role": _names(ROLES, roles),
+        "file": [strings.get(file, "") for file in items(files)],
     }
 
     def add(name: str, paradigm: str, role: str) -> int:
-        for column, value in zip(frames.values(), (name, paradigm, role, "", 0), strict=True):
+        for column, value in zip(frames.values(), (name, paradigm, role, ""), strict=True):
             column.append(value)
         return len(named) - 1
 
@@ -130,21 +135,23 @@ def _frames(definitions: Definitions) -> tuple[Frames, dict[str, int]]:
         pseudo[name] = add(name, paradigm, "copy")
     for name in (_OFF, _FLUSH):
         pseudo[name] = known[name] if name in known else add(name, "measurement_system", "artificial")
-    fields: dict[str, Any] = {name: tuple(column) for name, column in frames.items()}
-    return Frames(**fields | {"line": np.array(frames["line"], np.int64)}), pseudo
+    line = np.zeros(len(named), np.int64)
+    line[: len(lines)] = lines
+    fields: dict[str, Any] = {name: tuple(frames.pop(name)) for name in list(frames)}
+    return Frames(**fields, line=line), pseudo
 
 
-def _lookup(ids: Sequence[int], rows: Sequence[int], what: str, problems: list[Problem]) -> npt.NDArray[np.int32]:
+def _lookup(ids: npt.NDArray[Any], rows: npt.NDArray[Any], what: str, problems: list[Problem]) -> npt.NDArray[np.int32]:
     """id → row as an array, −1 where nothing is defined; of an id that comes again the last counts."""
-    too_large = [i for i in dict.fromkeys(ids) if i >= _LARGEST_ID] if max(ids, default=0) >= _LARGEST_ID else []
+    too_large = list(dict.fromkeys(ids[ids >= _LARGEST_ID].tolist()))
     if too_large:
         problems.append(
             Problem("definitions", f"{len(too_large)} {what} ids are too large (the first is {too_large[0]})")
         )
-    usable = [0 <= i < _LARGEST_ID for i in ids]
-    at = np.array([i for i, good in zip(ids, usable, strict=True) if good], np.int64)
+    usable = (ids >= 0) & (ids < _LARGEST_ID)
+    at = ids[usable].astype(np.int64)
     table = np.full(int(at.max(initial=-1)) + 1, -1, np.int32)
-    table[at] = np.array([row for row, good in zip(rows, usable, strict=True) if good], np.int32)
+    table[at] = rows[usable]
     return table
 
 
@@ -153,7 +160,9 @@ def _contexts(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     contexts = definitions.of(Kind.CONTEXT)
     ids, regions = columns(contexts, 0, 1)
-    frames = [int(region[r]) if 0 <= r < len(region) else -1 for r in regions]
+    known = (regions >= 0) & (regions < len(region))
+    frames = np.full(len(regions), -1, np.int32)
+    frames[known] = region[regions[known].astype(np.int64)]
     frame = _lookup(ids, frames, "calling context", problems)
     parents = {i: parent for i, _, _, parent in contexts}
     _cut_rings(parents, "calling contexts", problems)

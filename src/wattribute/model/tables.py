@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +62,11 @@ class Frames(Table):
     role: Strings = _column(object, "unknown")  # "function", "kernel", "copy", "barrier", "wait", "data_transfer", …
     file: Strings = _column(object, "")
     line: Ints = _column(np.int64, 0)
+
+    @cached_property
+    def masks(self) -> dict[Any, npt.NDArray[np.bool_]]:
+        """Masks of frames, by what they were made for; once each, as 10⁶ frames may be asked about 20,000 times."""
+        return {}
 
 
 @dataclass(frozen=True)

@@ -209,9 +209,7 @@ def _bill(attribution: Attribution) -> list[Section]:
     words = [f"{amount(sum(parts.values()), table.unit)} this command"]
     words += [f"{amount(joules, table.unit)} {name}" for name, joules in apart.items()]
     measured = amount(total(table, "measured"), table.unit)
-    return [
-        Section("Whose it was", [f"{measured} on this machine: {', '.join(words)}."], picture("bill", attribution))
-    ]
+    return [Section("Whose it was", [f"{measured} on this machine: {', '.join(words)}."], picture("bill", attribution))]
 
 
 def _processes(attribution: Attribution) -> list[Section]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ..model import Keys, Question, Recording
 from ..model.select import pattern
 
+_KEPT_MASKS = 8
 FRAME_KEYS = ("frame", "paradigm", "role", "file", "line")
 
 
@@ -39,8 +40,19 @@ class FrameKeys:
         steps = [first.setdefault((chosen, label[0]), code) for code, (chosen, label) in each]
         return np.array(steps, np.int32)[self.code]
 
+    @cached_property
+    def _masked(self) -> dict[int, tuple[npt.NDArray[np.bool_], Keys]]:
+        return {}
+
     def masked(self, keep: npt.NDArray[np.bool_]) -> Keys:
-        return Keys(np.where(keep, self.code, -1).astype(np.int32), len(self.labels), self.by_path)
+        """The keys of the frames in a mask; those of the last few masks are kept, as many locations share them."""
+        known = self._masked.get(id(keep))
+        if known is None:
+            if len(self._masked) >= _KEPT_MASKS:
+                self._masked.clear()
+            keys = Keys(np.where(keep, self.code, -1).astype(np.int32), len(self.labels), self.by_path)
+            known = self._masked[id(keep)] = keep, keys
+        return known[1]
 
 
 def frame_keys(recording: Recording, question: Question) -> FrameKeys:

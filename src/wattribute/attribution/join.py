@@ -25,7 +25,7 @@ from ..alignment.topology import Topology
 from ..model import Clock, Curve, Fold, Intervals, Keys, Problem, Question, Recording, Signal
 from ..model import counts as counting
 from ..model.constants import OTHERS, STATIC
-from ..model.spans import BOUNDS, Guesses
+from ..model.spans import BOUNDS, Guesses, SpanColumns
 from . import bill, gauge_solve, ranges, shares, slices, statistics, time_sources
 from . import load as loads
 from .floors import Floor
@@ -280,8 +280,7 @@ def curves(
 
 def masks(recording: Recording, of: str) -> Callable[[int], npt.NDArray[np.bool_]]:
     """Location → which frames count there."""
-    known = {kind: keep(recording, of, kind) for kind in ("gpu", "cpu")}
-    known[bill.KIND] = np.ones(len(recording.frames), bool)
+    known = {kind: keep(recording, of, kind) for kind in ("gpu", "cpu", bill.KIND)}
     kinds = recording.locations.kind
     return lambda location: known[kinds[location] if kinds[location] in known else "cpu"]
 
@@ -494,8 +493,15 @@ def _counts(
         edges = [slices.edges(plan.question, recording.clock, by_row[row].energy) for row in part.sources]
         fold, _ = slices.cut(recording.spans.spans(part.location), [curve] * size, edges, keys)
         return fold.self_value, fold.total_value
-    fold = recording.spans.fold(part.location, [curve], keys)
+    fold_of = recording.spans.fold if part.fold.row is None else partial(_entered, recording)
+    fold = fold_of(part.location, [curve], keys)
     return np.repeat(fold.self_value, size, axis=0), np.repeat(fold.total_value, size, axis=0)
+
+
+def _entered(recording: Recording, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+    """A location rolled up; without the rows that were never entered, where its source can leave them out."""
+    source = recording.spans
+    return (source.fold_entered if isinstance(source, SpanColumns) else source.fold)(location, curves, keys)
 
 
 def _energy_part(
@@ -518,7 +524,7 @@ def _energy_part(
         fold, cut = slices.cut(recording.spans.spans(location), against, edges, keys)
         return _sliced_part(location, mine, fold, cut, by_row)
     if not plan.question.statistics:
-        fold = recording.spans.fold(location, against, keys)
+        fold = _entered(recording, location, against, keys)
         part = _part_of(location, mine, fold, by_row)
         fold = _with_rests(recording, location, [by_row[row] for row in mine], keys, part.fold)
         fold = _with_limits(recording, location, [by_row[row] for row in mine], keys, fold)
@@ -671,7 +677,7 @@ def _with_limits(recording: Recording, location: int, devices: Sequence[DeviceCu
         bounds[name] = np.full_like(fold.self_value, np.nan) if known is None else np.array(known)
     for at in limited:
         for end, split in zip(("low", "high"), devices[at].around, strict=True):
-            along = recording.spans.fold(location, [split.curves[location]], keys)
+            along = _entered(recording, location, [split.curves[location]], keys)
             bounds[f"self_{end}"][at], bounds[f"total_{end}"][at] = along.self_value[0], along.total_value[0]
     return replace(fold, **bounds)
 
@@ -680,7 +686,7 @@ def _bounds(recording: Recording, location: int, device: DeviceCurves, keys: Key
     """The bounds of a node and of each of its parts, as if the location used them, with their gains."""
     bounds = []
     for (signal, line), split in zip(sensed(device.source), device.minus, strict=True):
-        fold = recording.spans.fold(location, [split.curves[location]], keys)
+        fold = _entered(recording, location, [split.curves[location]], keys)
         each: dict[str, Any] = {}
         for which in ("self", "total"):
             value = getattr(fold, f"{which}_value")[0]

@@ -20,6 +20,7 @@ from ..model.ledger import Entry
 from ..model.tables import IDLE_THREAD
 from ..sensors import Line, known_lines
 from . import time_sources
+from .bill import KIND as ADDED_KIND
 from .bill import Division
 from .ledger import DID_NOT_MOVE, MeteredDevice, account, fault_of
 
@@ -274,7 +275,16 @@ def _default_of(recording: Recording, device: Device, streams: bool, links: Sequ
 
 
 def keep(recording: Recording, of: str, kind: str) -> npt.NDArray[np.bool_]:
-    """Which frames count on a location of this kind; a cpu in the idle thread does nothing."""
+    """Which frames count on a location of this kind; a cpu in the idle thread does nothing, an added one is busy."""
+    known = recording.frames.masks
+    if (of, kind) not in known:
+        known[of, kind] = _keep(recording, of, kind)
+    return known[of, kind]
+
+
+def _keep(recording: Recording, of: str, kind: str) -> npt.NDArray[np.bool_]:
+    if kind == ADDED_KIND:
+        return np.ones(len(recording.frames), bool)
     words = set(of.split(","))
     if kind != "gpu":
         return ~recording.frames.is_idle & ("host" in words)

@@ -8,7 +8,8 @@ it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -234,6 +235,23 @@ class SpanColumns:
         from .. import _core
 
         return Fold.of(_core.fold(self.spans(location), curves, keys))
+
+    def fold_entered(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
+        """``fold``, without rows that were never entered (see ``Fold.row``) where there are more rows than spans.
+
+        So many locations with few spans each cost what they hold, however many frames the recording has.
+        """
+        pieces = [] if keys.by_path or not keys.rows else [*islice(self.pieces(location, keys.rows), 2)] or [_EMPTY]
+        if len(pieces) != 1 or len(pieces[0]) >= keys.rows:
+            return self.fold(location, curves, keys)
+        from .. import _core
+
+        frames, frame = np.unique(pieces[0].frame, return_inverse=True)
+        row = keys.row[frames]
+        rows = np.unique(row[row >= 0])
+        few = Keys(np.where(row >= 0, np.searchsorted(rows, row), row).astype(np.int32), len(rows))
+        spans = replace(pieces[0], frame=frame.astype(np.int32))
+        return replace(Fold.of(_core.fold(spans, curves, few)), row=rows.astype(np.int64))
 
     def rows(
         self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]

@@ -75,6 +75,11 @@ class Frames(Table):
         """Which are copies to, from or on an accelerator."""
         return np.array([role == "copy" for role in self.role], bool)
 
+    @cached_property
+    def masks(self) -> dict[Any, npt.NDArray[np.bool_]]:
+        """Masks of frames, by what they were made for; once each, as 10⁶ frames may be asked about 20,000 times."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Nodes(Table):

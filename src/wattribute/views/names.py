@@ -187,10 +187,12 @@ def labels(names: Iterable[str], width: int = 40) -> dict[str, str]:
 
 
 def _alike(labels: dict[str, str]) -> list[list[str]]:
-    groups: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}  # of more than one: few, also of many names
     for name, label in labels.items():
-        groups.setdefault(label, []).append(name)
-    return [group for group in groups.values() if len(group) > 1]
+        if first.setdefault(label, name) is not name:
+            groups.setdefault(label, [first[label]]).append(name)
+    return list(groups.values())
 
 
 def _differing(texts: Sequence[str], width: int) -> list[str]:

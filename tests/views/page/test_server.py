@@ -130,7 +130,7 @@ def test_wrong_questions_get_a_sentence(page, path, status):
 
 def test_names_stay_as_they_are_in_the_answers(page):
     facts = json.loads(ask(page, "api/facts")[1])
-    assert facts["frames"][1]["name"] == HOSTILE
+    assert facts["frames"]["rows"][1][0] == HOSTILE
     assert "script>alert" in facts["title"]
 
 

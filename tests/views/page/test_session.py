@@ -279,8 +279,8 @@ def has_readings(path):
 def test_a_function_on_a_stream_is_a_kernel(opened):
     made = RecordingBuilder(1000).frames(("saxpy", "cuda", "function")).host("h")
     made.process("p").thread("saxpy 0s..1s").stream([(0, 1000, "saxpy")], "stream", context="c")
-    (frame,) = opened(made.recording()).facts()["frames"]
-    assert (frame["kind"], frame["gpu"]["kind"]) == ("other", "kernel")
+    frames = opened(made.recording()).tiles.frames
+    assert [frames.palette[look]["kind"] for look in (frames.look[0], frames.gpu[0])] == ["other", "kernel"]
 
 
 def test_an_estimate_carries_the_error_of_its_model(opened):

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...model import Attribution, Recording
+from ...model import Attribution, Frames
 from .. import kinds, names
 from .energy import addable
-from .facts import LABEL, key, look
+from .facts import KEY_SEPARATOR, key
+from .frames import FrameColumns, look
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from .tiles import Tiles
 
 MOST_ROWS = 3000  # of the table; the rest, which is smaller, comes as a sum
 SMALLEST = 1e-4  # paths below this part of the whole are folded into their parents
+MOST_TREES = 64  # devices with a flame graph of their own, the largest
 MOST_FRAMES = 30  # columns of the heatmap
 MOST_PROCESSES = 512
 HEAT_LABEL = 22  # letters above a column
@@ -36,20 +40,26 @@ def number(value: Any) -> Any:
 class Looks:
     """Labels and colours of a recording's frames by name, and by where they ran."""
 
-    def __init__(self, recording: Recording) -> None:
-        self._frames = recording.frames
-        self._short = names.labels(self._frames.name, LABEL)
-        self._kinds: dict[str, dict[str, str]] = {}
+    def __init__(self, frames: Frames, columns: FrameColumns) -> None:
+        self._frames, self._columns = frames, columns
+        hashes = np.fromiter(map(hash, frames.name), np.int64, len(frames))
+        self._order = np.argsort(hashes, kind="stable")  # 16 bytes per frame, where a dictionary has 150
+        self._hashes = hashes[self._order]
 
     def __call__(self, name: str, of: str) -> dict[str, str]:
-        """Label, kind and colours of a frame that a view (``of``) counts."""
-        if of not in self._kinds:
-            self._kinds[of] = kinds.kinds_by_name(self._frames, of)
-        return {"short": self._short.get(name, names.full(name)), **look(self._kinds[of].get(name, "other"), name)}
+        """Label, kind and colours of a frame that a view (``of``) counts; of two frames of one name the first."""
+        frame = self._find(name)
+        return {"short": names.full(name), **look("other", name)} if frame is None else self.of_frame(frame, of)
 
     def of_frame(self, frame: int, of: str) -> dict[str, str]:
         """The same by the frame's number."""
-        return self(self._frames.name[frame], of)
+        name, table = self._frames.name[frame], self._frames
+        kind = kinds.kind(table.paradigm[frame], table.role[frame], name, of)
+        return {"short": self._columns.row(frame)[1], **look(kind, name)}
+
+    def _find(self, name: str) -> int | None:
+        first, last = (np.searchsorted(self._hashes, hash(name), side) for side in ("left", "right"))
+        return next((frame for frame in self._order[first:last].tolist() if self._frames.name[frame] == name), None)
 
 
 def with_range(row: dict[str, Any], column: str, book: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,15 +94,14 @@ def table(
     attribution: Attribution, labels: Mapping[str, str], looks: Looks, by: str = "frame", device: str = ""
 ) -> dict[str, Any]:
     """The Table tab, from an attribution by one key over all devices that count, or by device and that key of one."""
-    given = attribution.rows.to_dicts()
-    shown = [row for row in given if key(row) == device] if device else given
+    shown = attribution.rows.filter(_of_books([device])) if device else attribution.rows
     devices = {key(book): book for book in attribution.devices.to_dicts()}
     error = {
         "estimated": True,
         "gain_error": _model_error([devices[device]] if device in devices else addable(list(devices.values()))),
     }
     rows, rest = [], shown[MOST_ROWS:]
-    for row in shown[:MOST_ROWS]:
+    for row in shown[:MOST_ROWS].to_dicts():
         entry = with_range({name: number(row.get(name)) for name in _NUMBERS}, "self_j", error)
         if by == "frame":
             entry |= {"frame": names.full(row["frame"]), **looks(row["frame"], row["of"])}
@@ -100,7 +109,7 @@ def table(
             name = labels.get(key(row), row["device"]) if by == "device" else _place(row, by)
             entry |= {"frame": name, "short": name, **look("other", name)}
         rows.append(entry)
-    cut = {"more": len(rest), "more_j": math.fsum(row["self_j"] for row in rest)}
+    cut = {"more": len(rest), "more_j": math.fsum(rest["self_j"])}
     return {"devices": books(attribution, labels), "rows": rows, "problems": messages(attribution), **cut}
 
 
@@ -115,7 +124,7 @@ def times(tiles: Tiles, range_: tuple[int, int] | None, by: str, looks: Looks) -
         host = f"{lane['host']} · " if lane["host"] else ""
         place = f"{host}{tiles.facts['processes'].get(str(lane['process']), '')}"
         for frame in np.flatnonzero((ticks > 0) | (calls > 0)).tolist():
-            name = tiles.facts["frames"][frame]["name"] if by == "frame" else place
+            name = tiles.frames.name(frame) if by == "frame" else place
             entry = sums.setdefault((name, of if by == "frame" else ""), [0, 0, frame])
             entry[0] += int(ticks[frame])
             entry[1] += int(calls[frame])
@@ -153,22 +162,29 @@ def flame(attributions: Sequence[Attribution], labels: Mapping[str, str], looks:
     """The Flame tab, from attributions by device and path: per book the tree as rows.
 
     A row is [name, parent, self, total, its least, its most].
-    Each view (``of``) also gets a tree of all its devices that may be added. A book that a later attribution holds
-    too is taken from there, where its view is complete.
+    Each view (``of``) also gets a tree of all its devices that may be added; of many devices only the largest have a
+    tree of their own. A book that a later attribution holds too is taken from there, where its view is complete.
     """
+    import polars as pl
+
     roots: dict[str, dict[str, Any]] = {}
     seen: set[str] = set()
+    more = 0
     for attribution in reversed(attributions):
-        added = addable(attribution.devices.to_dicts())
-        alone = {book["of"] for book in added if [other["of"] for other in added].count(book["of"]) < 2}
-        together = {key(book): f"all devices · {book['of']}" for book in added if book["of"] not in alone}
-        for row in attribution.rows.to_dicts():
-            if key(row) in seen:
-                continue
-            _grow(roots.setdefault(f"{labels.get(key(row), row['device'])} · {row['of']}", _node("all")), row)
-            if key(row) in together:
-                _grow(roots.setdefault(together[key(row)], _node("all")), row)
-        seen |= {key(book) for book in attribution.devices.to_dicts()}
+        books = {key(book): book for book in attribution.devices.to_dicts()}
+        added = addable(list(books.values()))
+        rows = attribution.rows.with_columns(_book_key().alias("book")).filter(~pl.col("book").is_in(list(seen)))
+        totals = rows.group_by("book", maintain_order=True).agg(pl.col("self_j").sum())
+        largest = totals.sort("self_j", descending=True, maintain_order=True)["book"][:MOST_TREES].to_list()
+        more += len(totals) - len(largest)
+        for own in rows.filter(pl.col("book").is_in(largest)).partition_by("book", maintain_order=True):
+            first = own.row(0, named=True)
+            _grow_all(roots, f"{labels.get(first['book'], first['device'])} · {first['of']}", own)
+        for of in dict.fromkeys(book["of"] for book in added):
+            together = [key(book) for book in added if book["of"] == of]
+            if len(together) > 1:
+                _grow_all(roots, f"all devices · {of}", _by_path(rows.filter(pl.col("book").is_in(together))))
+        seen |= set(books)
     groups = [
         {
             "label": label,
@@ -178,7 +194,34 @@ def flame(attributions: Sequence[Attribution], labels: Mapping[str, str], looks:
         for label, root in roots.items()
         if root["total"] > 0
     ]
-    return {"groups": sorted(groups, key=lambda group: -group["nodes"][0][3])}
+    return {"groups": sorted(groups, key=lambda group: -group["nodes"][0][3]), "more": more}
+
+
+def _by_path(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of equal paths as one; a range is unknown where one of them is."""
+    import polars as pl
+
+    ends = [pl.col(name) for name in ("total_low_j", "total_high_j") if name in rows.columns]
+    sums = [pl.when(end.null_count() == 0).then(end.sum()) for end in ends]
+    grouped = rows.group_by(pl.col("path").list.join(KEY_SEPARATOR).alias("joined"), maintain_order=True)
+    return grouped.agg(pl.col("path").first(), pl.col("self_j").sum(), *sums)
+
+
+def _grow_all(roots: dict[str, dict[str, Any]], label: str, rows: pl.DataFrame) -> None:
+    """Put rows on their paths; those of one frame that are too small to see are only counted, as there may be 10⁶."""
+    import polars as pl
+
+    root = roots.setdefault(label, _node("all"))
+    columns = [name for name in ("path", "self_j", "total_low_j", "total_high_j") if name in rows.columns]
+    length, least = pl.col("path").list.len(), SMALLEST * float(rows["self_j"].sum())
+    is_small = (length == 1) & (pl.col("self_j") < least)
+    for row in rows.select(columns).filter(~is_small).iter_rows(named=True):
+        _grow(root, row)
+    small = rows.select(columns).filter(is_small).with_columns(pl.col("path").list.first().alias("first"))
+    is_above = pl.col("first").is_in(list(root["below"]))  # of the paths that are drawn
+    for row in small.filter(is_above).iter_rows(named=True):
+        _grow(root, row)
+    root["total"] += float(small.filter(~is_above)["self_j"].sum())
 
 
 def _looks(root: dict[str, Any], nodes: Sequence[Sequence[Any]], of: str, looks: Looks) -> dict[str, dict[str, str]]:
@@ -238,40 +281,53 @@ def _flatten(root: dict[str, Any]) -> list[list[Any]]:
 
 def heat(attribution: Attribution, looks: Looks) -> dict[str, Any]:
     """The Heatmap tab, from an attribution by device, process and frame, over the devices that may be added."""
-    added = {key(book) for book in addable(attribution.devices.to_dicts())}
-    by_frame: dict[str, float] = {}
+    import polars as pl
+
+    rows = attribution.rows.filter(_of_books([key(book) for book in addable(attribution.devices.to_dicts())]))
+    by_frame = rows.group_by("frame", maintain_order=True).agg(pl.col("self_j").sum()).filter(pl.col("self_j") > 0)
+    by_frame = by_frame.sort("self_j", descending=True, maintain_order=True)
+    shown, rest = by_frame["frame"][:MOST_FRAMES].to_list(), by_frame["self_j"][MOST_FRAMES:]
+    places = rows.select("host", "process").unique(maintain_order=True).head(MOST_PROCESSES)
     cells: dict[tuple[str, str, str], list[float]] = {}
     ranges: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in attribution.rows.to_dicts():
-        if key(row) not in added:
-            continue
-        by_frame[row["frame"]] = by_frame.get(row["frame"], 0.0) + row["self_j"]
+    drawn = rows.filter(pl.col("frame").is_in(shown)).join(places, on=["host", "process"], how="semi")
+    for row in drawn.iter_rows(named=True):
         place = (row["host"], row["process"], row["frame"])
         cell = cells.setdefault(place, [0.0, 0.0])
         for side in ("low", "high"):
             _add_end(ranges.setdefault(place, {}), f"self_{side}_j", row.get(f"self_{side}_j"))
         cell[0] += row["self_j"]
         cell[1] += row["self_j"] / row["power_w"] if number(row["power_w"]) else 0.0
-    ranked = sorted((name for name, joules in by_frame.items() if joules > 0), key=lambda name: -by_frame[name])
-    shown, rest = ranked[:MOST_FRAMES], ranked[MOST_FRAMES:]
-    places = list(dict.fromkeys((host, process) for host, process, _ in cells))[:MOST_PROCESSES]
-    many = len({host for host, _ in places}) > 1
+    many = places["host"].n_unique() > 1
     return {
         "frames": [names.full(name) for name in shown],
         "short": list(names.labels(shown, HEAT_LABEL).values()),
         "processes": [
             {"label": names.clean(f"{host} · {process}" if many else process), "process": names.clean(process)}
-            for host, process in places
+            for host, process in places.iter_rows()
         ],
         "cells": [
             {"process": i, "frame": j, "self_j": cells[place][0], "power_w": _ratio(*cells[place]), **ranges[place]}
-            for i, (host, process) in enumerate(places)
+            for i, (host, process) in enumerate(places.iter_rows())
             for j, name in enumerate(shown)
             if (place := (host, process, name)) in cells
         ],
         "more": len(rest),
-        "more_j": math.fsum(by_frame[name] for name in rest),
+        "more_j": math.fsum(rest),
     }
+
+
+def _of_books(keys: Sequence[str]) -> pl.Expr:
+    """The rows of these books, by their keys."""
+
+    return _book_key().is_in(list(keys))
+
+
+def _book_key() -> pl.Expr:
+    """The key of a row's book, as ``key`` has it."""
+    import polars as pl
+
+    return pl.concat_str("host", "device", "of", separator=KEY_SEPARATOR)
 
 
 def _ratio(joules: float, seconds: float) -> float | None:

@@ -6,7 +6,6 @@ and device, and which frames receive energy. ``save`` and ``load`` keep it in on
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,7 +157,6 @@ def metered(recording: Recording, attribution: Attribution | None, question: Que
     known = {
         (book["host"], book["device"], book["signal"], book["of"]): book for book in attribution.devices.to_dicts()
     }
-    masks: dict[bytes, Any] = {}  # lanes of a kind have the same mask: one array, in memory and on disk
     for i, device in enumerate(user_curves(recording, question)):
         mask_of = location_masks(recording, device.source.of)
         whole, shown = device.energy, device.energy.drawn
@@ -167,9 +165,7 @@ def metered(recording: Recording, attribution: Attribution | None, question: Que
         books.append(known[source.device.host, source.device.name, source.signal.name, source.of])
         burned.append(Curve(whole.times, whole.values, whole.pieces))
         for location, curve in device.split.curves.items():
-            mask = mask_of(location)
-            mask = masks.setdefault(hashlib.sha256(mask.tobytes()).digest(), mask)
-            uses.setdefault(location, []).append(Use(i, curve, mask))
+            uses.setdefault(location, []).append(Use(i, curve, mask_of(location)))
     return PageEnergy(books, burned, uses, drawn=drawn)
 
 

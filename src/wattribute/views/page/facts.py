@@ -1,4 +1,4 @@
-"""Facts that the page needs before it draws: frames with their colours, lanes, devices, signals, totals.
+"""Facts that the page needs before it draws, besides its frames: lanes, devices, signals, totals.
 
 Made once, when the tiles are built, and kept with them; plain values that become JSON. Names are other people's text:
 they are cleaned of control characters here and only ever set as text by the page.
@@ -20,7 +20,7 @@ from .energy import PageEnergy, addable
 
 SPARK = 120  # points of a signal's small picture
 MOST_SIGNALS = 400
-LABEL = 60  # letters of a frame's label
+KEY_SEPARATOR = "\x1f"
 
 
 def facts(recording: Recording, metered: PageEnergy, source: str) -> dict[str, Any]:
@@ -32,7 +32,6 @@ def facts(recording: Recording, metered: PageEnergy, source: str) -> dict[str, A
         "title": names.clean(str(recording.metadata.get("name") or Path(source).name or "recording")),
         "source": source,
         "clock": {"ticks_per_s": per_s, "epoch_ns": recording.clock.epoch_ns},
-        "frames": _frames(recording),
         "kinds": {name: {"label": label, "colour": colour} for name, (label, colour) in kinds.KINDS.items()},
         "processes": {str(i): names.clean(name) for i, name in enumerate(recording.process_labels)},
         "lanes": (lanes := _lanes(recording, metered)),
@@ -51,30 +50,6 @@ def facts(recording: Recording, metered: PageEnergy, source: str) -> dict[str, A
 def _noticed(recording: Recording) -> list[str]:
     """What reading brought to light, and what looks wrong with the sensors."""
     return [problem.message for problem in recording.problems] + [check.message for check in examine(recording)]
-
-
-def _frames(recording: Recording) -> list[dict[str, Any]]:
-    table = recording.frames
-    short = names.labels(table.name, LABEL)
-    out = []
-    for i, (anywhere, on_gpu) in enumerate(zip(kinds.kinds(table), kinds.kinds(table, "gpu"), strict=True)):
-        name = table.name[i]
-        entry = {
-            "name": names.full(name),
-            "label": short[name],
-            **look(anywhere, name),
-            "role": names.clean(table.role[i]),
-            "file": names.clean(table.file[i]) if table.file[i] else "",
-            "line": int(table.line[i]),
-        }
-        out.append(entry if on_gpu == anywhere else {**entry, "gpu": look(on_gpu, name)})
-    return out
-
-
-def look(kind: str, name: str) -> dict[str, str]:
-    """A frame's kind and colours."""
-    colour = kinds.shade(kind, name)
-    return {"kind": kind, "colour": colour, "ink": kinds.ink(colour)}
 
 
 def _lanes(recording: Recording, metered: PageEnergy) -> list[dict[str, Any]]:
@@ -118,7 +93,7 @@ def _devices(metered: PageEnergy) -> list[dict[str, Any]]:
 
 def key(row: Any) -> str:
     """The key of a book, in rows and in books alike."""
-    return "\x1f".join(str(row[name]) for name in ("host", "device", "of"))
+    return KEY_SEPARATOR.join(str(row[name]) for name in ("host", "device", "of"))
 
 
 def labels(devices: list[dict[str, Any]]) -> dict[str, str]:

@@ -63,7 +63,7 @@ def contents(session: Session) -> dict[str, Any]:
     tiles = session.tiles
     small = sum(lane.spans for lane in tiles.lanes.values()) <= SMALL
     data: dict[str, Any] = {
-        "facts": {**session.facts(), "live": False},
+        "facts": {**session.facts(len(tiles.frames)), "live": False},
         "exact": small,
         "view": _text(tiles.everything() if small else tiles.whole()),
         "overview": tiles.whole_power(512),

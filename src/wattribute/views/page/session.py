@@ -6,6 +6,7 @@ what is drawn; sums over a brushed range come from ``attribute`` itself, so they
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 import math
@@ -18,6 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ...carbon import Emissions
 from ...carbon.recordings import of_recording, recorded_place
@@ -32,6 +35,7 @@ from .. import numbers
 from . import answers, energy, tiles
 from . import cache_folder as places
 from .facts import facts, labels, signal_track
+from .frames import FEW, FrameColumns
 from .lanes import Lane, Window
 from .server import ReplacedError
 
@@ -146,11 +150,11 @@ class Session:
             attribution, note = None, str(error)
         metered = energy.metered(recording, attribution, self.question)
         name = str(recording.metadata.get("source") or "") if isinstance(self._source, Recording) else str(self._source)
-        known = facts(recording, metered, name)
+        known, frames = facts(recording, metered, name), FrameColumns.of(recording.frames)
         if attribution is None:
             table = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
         else:
-            table = answers.table(attribution, labels(known["devices"]), self.looks())
+            table = answers.table(attribution, labels(known["devices"]), answers.Looks(recording.frames, frames))
         emitted = self._emitted(recording) if metered.books else None
         known["g_per_j"] = emitted.co2e_g / emitted.energy_j if emitted and emitted.energy_j else None
         if emitted:
@@ -162,7 +166,7 @@ class Session:
         who = places.Permissions()
         if isinstance(self._source, Path):
             who = places.permissions(self._source, self._chosen, where)
-        tiles.build(recording, metered, known, table, where, fingerprint, who, self._progress)
+        tiles.build(recording, metered, frames, known, table, where, fingerprint, who, self._progress)
 
     def _emitted(self, recording: Recording) -> Emissions | None:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
@@ -214,6 +218,8 @@ class Session:
             "power": lambda q: self.tiles.power(_ints(q, "devices"), *self._range(q), _int(q, "width")),
             "overview": lambda q: self.tiles.whole_power(512),
             "span": lambda q: self.tiles.span(_int(q, "lane"), _int(q, "row")),
+            "names": lambda q: self.tiles.frames.rows(_ints(q, "ids")),
+            "search": lambda q: self.search(q.get("text", "")),
             "bin": lambda q: self.tiles.bin(_int(q, "lane"), *self._range(q)),
             "find": lambda q: self.tiles.find(_ints(q, "frames"), _int(q, "after")),
             "burned": lambda q: self.burned(*self._range(q)),
@@ -252,15 +258,21 @@ class Session:
         if query.get("revision", str(self.revision)) != str(self.revision):
             raise ReplacedError("the recording has changed since this page was drawn")
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self, most_names: int = FEW) -> dict[str, Any]:
         return {
             **self.tiles.facts,
+            "frames": self.tiles.frames.facts(most_names),
             "length_ticks": self.tiles.length,
             "revision": self.revision,
             "identity": self.identity,
             "live": self.live,
             "start": self._start(),
         }
+
+    def search(self, text: str) -> dict[str, str]:
+        """Which frames have a text in their names: a bit each, the lowest first."""
+        bits = np.packbits(self.tiles.frames.matching(text), bitorder="little")
+        return {"bits": base64.b64encode(bits.tobytes()).decode()}
 
     def _start(self) -> str:
         """The hash of a page that was opened without one: the stretch of time that was asked for."""
@@ -323,7 +335,7 @@ class Session:
 
     def looks(self) -> answers.Looks:
         if "looks" not in self._kept:
-            self._kept["looks"] = answers.Looks(self.recording())
+            self._kept["looks"] = answers.Looks(self.recording().frames, self.tiles.frames)
         looks: answers.Looks = self._kept["looks"]
         return looks
 
@@ -463,11 +475,11 @@ class Session:
 def _has_grown(old: tiles.Tiles, new: tiles.Tiles) -> bool:
     """Whether a recording is the earlier one with more in it, and not another one in its place."""
     same = all(old.facts[name] == new.facts[name] for name in ("title", "clock"))
-    frames = [frame["name"] for frame in old.facts["frames"]]
     return (
         same
         and new.length >= old.length
-        and [frame["name"] for frame in new.facts["frames"][: len(frames)]] == frames
+        and len(new.frames) >= len(old.frames)
+        and all(map(str.__eq__, old.frames.names(), new.frames.names()))
         and new.lanes.keys() >= old.lanes.keys()
         and all(_continues(lane, new.lanes[location], old.length) for location, lane in old.lanes.items())
         and [book["key"] for book in new.facts["devices"]] == [book["key"] for book in old.facts["devices"]]

@@ -21,6 +21,7 @@ from ...model import Curve, Intervals, Recording, Spans
 from . import energy, watts
 from .cache_folder import VERSION, Permissions
 from .energy import PageEnergy
+from .frames import FrameColumns
 from .lanes import Grid, Lane, LaneFiles, LaneWriter, exact
 
 EXACT_SPANS = 5000  # per view: up to so many spans are drawn one by one
@@ -34,6 +35,7 @@ _MANIFEST, _TABLE = "tiles.json", "table.json"  # apart, because it is large and
 def build(
     recording: Recording,
     metered: PageEnergy,
+    frames: FrameColumns,
     facts: Mapping[str, Any],
     table: Mapping[str, Any],
     folder: Path,
@@ -51,12 +53,14 @@ def build(
                 length = longest
                 entries, _ = _write_lanes(recording, metered, fresh, length, progress)
             rest = energy.save(metered, fresh / "curves.npz")
+            frames.save(fresh)
             manifest = {
                 "version": VERSION,
                 "fingerprint": fingerprint,
                 "length_ticks": length,
                 "lanes": entries,
                 "facts": dict(facts),
+                "palette": list(frames.palette),
                 **rest,
             }
             (fresh / _TABLE).write_text(json.dumps(table), encoding="utf-8")
@@ -126,6 +130,7 @@ class Tiles:
             self._table = folder / _TABLE
             self.length = int(manifest["length_ticks"])
             self.metered = energy.load(manifest, folder / "curves.npz")
+            self.frames = FrameColumns.load(folder, manifest["palette"])
             self._files = LaneFiles(folder)
         except (OSError, ValueError, KeyError) as error:
             raise FormatError(folder, f"these tiles are damaged; delete the folder ({error})") from error
@@ -140,7 +145,7 @@ class Tiles:
             for lane in self.facts["lanes"]
             if lane["location"] in entries  # a location that holds no spans gets no lane
         ]
-        frames = len(self.facts["frames"])
+        frames = len(self.frames)
         self.lanes = {
             entry["location"]: Lane(self._files, entry, frames, *self.metered.of(entry["location"], frames))
             for entry in self.entries

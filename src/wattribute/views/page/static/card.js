@@ -55,7 +55,8 @@ export class Card {
   span(hit, x, y) {
     const { f64, i32 } = hit.part;
     const i = hit.index;
-    const frame = { ...this.facts.frames[i32[10 * i + 8]], ...hit.look };
+    const named = () => ({ ...this.facts.frames.at(i32[10 * i + 8]), ...hit.look });
+    const frame = named();
     const [start, end, energy, row] = [f64[5 * i], f64[5 * i + 1], f64[5 * i + 2], f64[5 * i + 3]];
     const seconds = (end - start) / this.perSecond;
     const key = `s${hit.part.lane}:${row}`;
@@ -65,8 +66,8 @@ export class Card {
         ["power", Number.isNaN(energy) ? "–" : si(energy / seconds, "W")],
         ["time", si(seconds, "s")],
       ]);
-      this.later(key, (signal) => this.source.span(hit.part.lane, row, signal), (answer) => {
-        this.fill(frame.name, frame.kind, this.spanLines(answer, seconds), this.where(hit, start, frame));
+      this.later(key, async (signal) => { await this.facts.frames.load([i32[10 * i + 8]]); return this.source.span(hit.part.lane, row, signal); }, (answer) => {
+        this.fill(named().name, frame.kind, this.spanLines(answer, seconds), this.where(hit, start, named()));
         this.place(x, y);
       });
     }
@@ -96,7 +97,8 @@ export class Card {
 
   bin(hit, x, y) {
     const { part, index } = hit;
-    const frame = { ...this.facts.frames[part.i32[6 * index + 4]], ...hit.look };
+    const named = () => ({ ...this.facts.frames.at(part.i32[6 * index + 4]), ...hit.look });
+    const frame = named();
     const key = `b${part.lane}:${hit.from}:${hit.to}`;
     const energy = part.f64[3 * index];
     const metered = hit.row.lane.devices.length > 0;
@@ -109,13 +111,17 @@ export class Card {
     ];
     if (this.key !== key) {
       this.fill(`mostly ${frame.name}`, frame.kind, head);
-      this.later(key, (signal) => this.source.bin(part.lane, hit.from, hit.to, signal), (answer) => {
+      this.later(key, async (signal) => {
+        const answer = await this.source.bin(part.lane, hit.from, hit.to, signal);
+        await this.facts.frames.load([part.i32[6 * index + 4], ...answer.top.map((each) => each.frame)]);
+        return answer;
+      }, (answer) => {
         const top = answer.top.map((each) => [
-          this.facts.frames[each.frame].label,
+          this.facts.frames.at(each.frame).label,
           `${each.self_j === null ? "" : `${si(each.self_j, "J")} · `}${si(each.ticks / this.perSecond, "s")}`,
         ]);
         const rest = answer.frames - answer.top.length;
-        this.fill(`mostly ${frame.name}`, frame.kind, [...head, ...top], rest > 0 ? `and ${rest} more frames; zoom in to see them` : "");
+        this.fill(`mostly ${named().name}`, frame.kind, [...head, ...top], rest > 0 ? `and ${rest} more frames; zoom in to see them` : "");
         this.place(x, y);
       });
     }
@@ -124,8 +130,13 @@ export class Card {
 
   group(hit, x, y) {
     const seconds = (hit.to - hit.from) / this.perSecond;
-    const frame = this.facts.frames[hit.frame];
-    this.text(hit.row.label, x, y, [["energy here", si(hit.energy, "J"), true], ["power", si(hit.energy / seconds, "W")], ["busy", percent(hit.busy, 1)], ["mostly", frame?.label ?? "–"]], "folded: click its name to open it");
+    const lines = () => [["energy here", si(hit.energy, "J"), true], ["power", si(hit.energy / seconds, "W")], ["busy", percent(hit.busy, 1)], ["mostly", this.facts.frames.at(hit.frame)?.label ?? "–"]];
+    const note = "folded: click its name to open it";
+    const key = `g${hit.row.key}:${hit.from}:${hit.frame}`;
+    this.fill(hit.row.label, null, lines(), note);
+    if (!this.facts.frames.complete) this.later(key, () => this.facts.frames.load([hit.frame]), () => this.fill(hit.row.label, null, lines(), note));
+    else this.key = null;
+    this.place(x, y);
   }
 
   idle(hit, x, y) {

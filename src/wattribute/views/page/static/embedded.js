@@ -2,14 +2,8 @@
 // curve and answer exactly; large ones with bins, and sums per frame and bin, so that a brush snaps to their edges.
 
 import { power, used, walk } from "wattribute/fold.js";
+import { bytes, Frames } from "wattribute/frames.js";
 import { unpack } from "wattribute/source.js";
-
-function bytes(text) {
-  const raw = atob(text);
-  const out = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i += 1) out[i] = raw.charCodeAt(i);
-  return out.buffer;
-}
 
 const floats = (text) => new Float64Array(bytes(text));
 const curveOf = (packed) => ({ ...packed, ...Object.fromEntries(["times", "values", "edges", "low", "high", "from", "to"].map((name) => [name, packed[name] === null ? null : floats(packed[name])])) });
@@ -21,6 +15,7 @@ const lookOf = (frame, of) => ({ short: frame.label, ...frame, ...(of === "host"
 
 export class EmbeddedSource {
   constructor(data) {
+    data.facts.frames = new Frames(data.facts.frames);
     this.data = data;
     this.live = false;
     this.drawn = unpack(bytes(data.view));
@@ -122,7 +117,7 @@ export class EmbeddedSource {
     const { frames, lanes, processes } = this.data.facts;
     const laneOf = new Map(lanes.map((lane) => [lane.location, lane]));
     if (by === "device") return (span, lane, book) => book.label;
-    if (by === "role") return (span) => frames[span.frame].role;
+    if (by === "role") return (span) => frames.at(span.frame).role;
     return by === "frame" ? null : (span, lane) => `${laneOf.get(lane).host} · ${processes[laneOf.get(lane).process] ?? ""}`;
   }
 
@@ -135,8 +130,8 @@ export class EmbeddedSource {
     this.each(range, (span, book, lane) => {
       given.set(book.key, (given.get(book.key) ?? 0) + span.self);
       if (device ? book.key !== device : !book.added) return;
-      const name = naming ? naming(span, lane, book) : frames[span.frame].name;
-      const look = naming ? { short: name, colour: "#7F7F7F" } : lookOf(frames[span.frame], book.of);
+      const name = naming ? naming(span, lane, book) : frames.at(span.frame).name;
+      const look = naming ? { short: name, colour: "#7F7F7F" } : lookOf(frames.at(span.frame), book.of);
       const row = rows.get(name) ?? { ...look, frame: name, self_j: 0, total_j: 0, ticks: 0, covered: 0, calls: 0, self_low_j: null, self_high_j: null };
       rows.set(name, row);
       row.self_j += span.self;
@@ -183,7 +178,7 @@ export class EmbeddedSource {
       let at = groups.get(label);
       at.total += span.self;
       for (const frame of span.path) {
-        if (!at.below.has(frame)) at.below.set(frame, { name: frames[frame].name, self: 0, total: 0, below: new Map() });
+        if (!at.below.has(frame)) at.below.set(frame, { name: frames.at(frame).name, self: 0, total: 0, below: new Map() });
         at = at.below.get(frame);
         at.total += span.self;
       }
@@ -204,7 +199,7 @@ export class EmbeddedSource {
   }
 
   looks(of) {
-    return Object.fromEntries(this.data.facts.frames.map((frame) => [frame.name, lookOf(frame, of)]));
+    return Object.fromEntries(this.data.facts.frames.all().map((frame) => [frame.name, lookOf(frame, of)]));
   }
 
   async heat(range) {
@@ -214,7 +209,7 @@ export class EmbeddedSource {
     const lanes = new Map(this.data.facts.lanes.map((lane) => [lane.location, lane]));
     const cells = new Map();
     this.each(range, (span, book, location) => {
-      const [frame, process] = [frameAt.get(this.data.facts.frames[span.frame].name), processAt.get(this.data.facts.processes[lanes.get(location).process])];
+      const [frame, process] = [frameAt.get(this.data.facts.frames.at(span.frame).name), processAt.get(this.data.facts.processes[lanes.get(location).process])];
       if (frame === undefined || process === undefined || !lanes.get(location).devices.includes(this.data.facts.devices.indexOf(book))) return;
       const cell = cells.get(`${frame} ${process}`) ?? { frame, process, self_j: 0, covered: 0 };
       cells.set(`${frame} ${process}`, cell);

@@ -1,6 +1,6 @@
 // The Flame tab: call paths, width = joules, colour = kind of work; click zooms, search highlights; follows the brush.
 
-import { bounded, el, fit, inks, percent, sharp, si } from "wattribute/format.js";
+import { bounded, count, el, fit, inks, percent, sharp, si } from "wattribute/format.js";
 
 const STEP = 17;
 
@@ -89,7 +89,7 @@ export class Flame {
     return el("div", { class: "tools" }, choose,
       el("button", { text: this.icicle ? "root at the top" : "root at the bottom", on: { click: () => { this.icicle = !this.icicle; this.app.redrawPanel(); } } }),
       el("button", { text: "whole graph", disabled: this.root === 0, on: { click: () => { this.root = 0; this.app.redrawPanel(); } } }),
-      el("span", { text: this.data.note ?? "frames under 0.05 % are folded" }));
+      el("span", { text: this.data.note ?? `frames under 0.05 % are folded${this.data.more ? `; ${count(this.data.more)} smaller devices have no graph of their own` : ""}` }));
   }
 
   paint() {

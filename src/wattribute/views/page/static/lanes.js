@@ -20,17 +20,14 @@ export class Lanes {
     this.layout();
   }
 
-  /** The colour of each frame, elsewhere and on a GPU: what fills a stream is a kernel. */
   recolour() {
-    const { frames } = this.facts;
-    this.colours = { cpu: frames.map((frame) => rgb(frame.colour)), gpu: frames.map((frame) => rgb((frame.gpu ?? frame).colour)) };
+    this.colours = new Map(this.facts.frames.palette.map((look) => [look, rgb(look.colour)]));
     this.laneOf = new Map(this.facts.lanes.map((lane) => [lane.location, lane]));
   }
 
   /** Kind and colours of a frame in a lane. */
   look(frame, location) {
-    const known = this.facts.frames[frame];
-    return this.laneOf.get(location)?.kind === "gpu" ? known.gpu ?? known : known;
+    return this.facts.frames.look(frame, this.laneOf.get(location)?.kind === "gpu");
   }
 
   // ---- rows ----
@@ -228,11 +225,10 @@ export class Lanes {
     const pixels = context.createImageData(wide, Math.max(1, parts.length));
     parts.forEach((part, row) => {
       part.image = row;
-      const colours = this.colours[this.laneOf.get(part.lane)?.kind === "gpu" ? "gpu" : "cpu"];
       for (let i = 0; i < part.size; i += 1) {
         const frame = part.i32[6 * i + 4];
         if (frame < 0) continue;
-        const colour = this.view.colour === "power" ? viridis(watts(part, i) / this.facts.most_w) : colours[frame];
+        const colour = this.view.colour === "power" ? viridis(watts(part, i) / this.facts.most_w) : this.colours.get(this.look(frame, part.lane));
         const at = 4 * (row * wide + i);
         pixels.data.set(colour, at);
         const dim = this.matching && !this.matching[frame] ? 0.2 : 1;
@@ -311,7 +307,7 @@ export class Lanes {
   watts(context, row, data, y, colours) {
     const floor = y + row.height - 2;
     const gpu = row.closed ? data.main?.gpu : row.lane?.kind === "gpu";
-    const palette = (frame) => (gpu ? this.facts.frames[frame].gpu ?? this.facts.frames[frame] : this.facts.frames[frame]);
+    const palette = (frame) => this.facts.frames.look(frame, gpu);
     const idle = new Path2D();
     const runs = []; // neighbouring columns of one span, for its name
     for (const box of this.rectangles(row, data)) {
@@ -381,7 +377,7 @@ export class Lanes {
     const [left, right] = [Math.max(run.x, GUTTER), Math.min(run.end, this.axis.width)];
     if (right - left < 26) return;
     context.fillStyle = run.look.ink;
-    context.fillText(fit(context, this.facts.frames[run.frame].label, right - left - 8), left + 4, floor - 7);
+    context.fillText(fit(context, this.facts.frames.at(run.frame).label, right - left - 8), left + 4, floor - 7);
   }
 
   /** What a piece of area is worth, in the corner, for the kind of row that is on screen. */
@@ -430,7 +426,7 @@ export class Lanes {
       }
       if (wide > 26) {
         context.fillStyle = look.ink;
-        context.fillText(fit(context, this.facts.frames[frame].label, wide - 8), left + 4, y + 2 + depth * STEP + STEP / 2);
+        context.fillText(fit(context, this.facts.frames.at(frame).label, wide - 8), left + 4, y + 2 + depth * STEP + STEP / 2);
       }
       context.globalAlpha = 1;
     }

@@ -32,6 +32,7 @@ class App {
     this.pane = new Pane(this, $("pick"));
     this.tabs = [new Table(this), new Flame(this), new Heatmap(this), new Sensors(this), new Compare(this)];
     this.gestures = new Gestures(this);
+    facts.frames.arrived = () => this.redraw();
     this.wire();
     this.header();
   }
@@ -314,11 +315,22 @@ class App {
   }
 
   match() {
-    this.matching = this.searching ? this.facts.frames.map((frame) => this.matchesText(frame.name)) : null;
-    this.lanes.matching = this.matching;
+    const { frames } = this.facts;
+    const wanted = this.view.search;
+    if (!this.searching || frames.complete) return this.matched(this.searching ? Uint8Array.from(frames.all(), (frame) => this.matchesText(frame.name)) : null);
+    this.found = this.source.search(wanted, frames.length).then((matching) => {
+      if (this.view.search !== wanted || this.facts.frames !== frames) return;
+      this.matched(matching);
+      this.redraw();
+    }, () => {});
+  }
+
+  matched(matching) {
+    this.matching = matching;
+    this.lanes.matching = matching;
     this.lanes.image = null;
-    const hits = this.matching?.filter(Boolean).length ?? 0;
-    $("found").textContent = this.matching ? `${count(hits)} of ${count(this.facts.frames.length)} frames` : "";
+    const hits = matching?.reduce((sum, each) => sum + each, 0) ?? 0;
+    $("found").textContent = matching ? `${count(hits)} of ${count(matching.length)} frames` : "";
   }
 
   setSearch(text, fromTable = false) {
@@ -332,8 +344,9 @@ class App {
 
   /** Zoom to the next span whose frame matches the search. */
   async next() {
+    await this.found; // names that are not here are searched by the server
     if (!this.matching) return;
-    const frames = this.matching.flatMap((match, i) => (match ? [i] : []));
+    const frames = Array.from(this.matching).flatMap((match, i) => (match ? [i] : []));
     if (!frames.length) return;
     let hit = await this.source.find(frames.slice(0, 2000), this.after ?? -1);
     if (!hit.found && this.after !== null) hit = await this.source.find(frames.slice(0, 2000), -1);
@@ -461,6 +474,7 @@ class App {
     if (facts.live && !this.facts.live) this.setFollow(true);
     const whole = this.view.to - this.view.from >= this.view.length * 0.98;
     for (const part of [this, this.lanes, this.power, this.overview, this.card]) part.facts = facts;
+    facts.frames.arrived = () => this.redraw();
     this.lanes.recolour();
     const added = facts.length_ticks - this.view.length;
     this.view.length = facts.length_ticks;

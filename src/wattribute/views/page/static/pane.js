@@ -25,6 +25,7 @@ export class Pane {
       return;
     }
     const answer = await this.app.source.span(...pick).catch(() => null);
+    if (answer) await this.app.facts.frames.load(answer.path);
     if (this.key !== key) return;
     if (!answer) {
       this.element.hidden = true;
@@ -51,8 +52,8 @@ export class Pane {
     const { facts } = this.app;
     const per = facts.clock.ticks_per_s;
     const lane = facts.lanes.find((each) => each.location === answer.lane);
-    const frame = facts.frames[answer.path.at(-1)];
-    const look = lane.kind === "gpu" ? frame.gpu ?? frame : frame;
+    const frame = facts.frames.at(answer.path.at(-1));
+    const look = lane.kind === "gpu" ? frame.gpu : frame;
     const long = (answer.end - answer.start) / per;
     const lines = [];
     if (!answer.devices.length) lines.push(["energy", "no meter", true]);
@@ -68,7 +69,7 @@ export class Pane {
     if (frame.file) lines.push(["source", `${frame.file}${frame.line ? `:${frame.line}` : ""}`]);
     const list = el("dl");
     for (const [name, value, big] of lines) list.append(el("dt", { text: name }), el("dd", { text: value, class: big ? "big" : null }));
-    const path = el("ol", { "aria-label": "call path" }, ...answer.path.map((id, depth) => el("li", { text: facts.frames[id].name, style: { paddingLeft: `${Math.min(depth, 12) * 10}px` } })));
+    const path = el("ol", { "aria-label": "call path" }, ...answer.path.map((id, depth) => el("li", { text: facts.frames.at(id).name, style: { paddingLeft: `${Math.min(depth, 12) * 10}px` } })));
     const command = this.command(answer);
     this.element.replaceChildren(
       el("h2", {}, el("span", { class: "chip", style: { background: look.colour } }), document.createTextNode(frame.name)),

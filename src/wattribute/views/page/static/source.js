@@ -1,5 +1,7 @@
 // Where data come from: the server on this machine. embedded.js is its twin for the self-contained file.
 
+import { bytes, Frames } from "wattribute/frames.js";
+
 /** An answer of tiles.pack: a JSON header, then arrays; each part gets typed views of its records. */
 export function unpack(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
@@ -71,6 +73,7 @@ export class ServerSource {
   async facts() {
     const facts = await this.json("facts");
     this.revision = facts.revision;
+    facts.frames = new Frames(facts.frames, (ids) => this.json("names", { ids: ids.join(",") }));
     return facts;
   }
 
@@ -87,6 +90,12 @@ export class ServerSource {
   span(lane, row, signal) { return this.json("span", { lane, row }, signal); }
   bin(lane, from, to, signal) { return this.json("bin", { lane, from, to }, signal); }
   find(frames, after) { return this.json("find", { frames: frames.join(","), after }); }
+  /** Which frames have a text in their names, for those whose names are not here: a number each, not 0 where they have. */
+  async search(text, frames) {
+    const bits = new Uint8Array(bytes((await this.json("search", { text })).bits));
+    return Uint8Array.from({ length: frames }, (_, i) => (bits[i >> 3] >> (i & 7)) & 1);
+  }
+
   burned(from, to) { return this.json("burned", { from, to }); }
   table(range, by, device) { return this.sums("table", range, { by, ...(device ? { device } : {}) }); }
   flame(range) { return this.sums("flame", range); }

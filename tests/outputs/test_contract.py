@@ -5,6 +5,8 @@ import json
 import polars as pl
 import pytest
 
+from tests.views.stories import ranks
+from wattribute import attribute, write
 from wattribute.testing.contracts import OutputContract
 
 
@@ -92,3 +94,10 @@ class TestExtrap(OutputContract):
         return Ensemble.of(made, {name: {"n": int(name[1:])} for name in made}).attribute(by="path")
 
     test_several_runs_are_written_or_refused = None
+
+
+@pytest.mark.parametrize("file", ["x.md", "x.tex"])
+def test_tables_of_several_hosts_say_which(tmp_path, file):
+    answer = attribute(ranks(hosts=2, depth=2))
+    write(answer, tmp_path / file)
+    assert {host for host in answer.rows["host"].unique() if host in (tmp_path / file).read_text()} == {"n01", "n02"}

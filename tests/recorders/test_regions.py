@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -448,7 +447,7 @@ def test_more_counts_than_a_piece_holds(folder):
 
 
 def test_a_count_that_is_no_number_is_an_error_of_the_caller(folder):
-    with pytest.raises(struct.error):
+    with pytest.raises(TypeError):
         count("tokens", "many")
     assert not collected(folder).signals
 
@@ -568,3 +567,9 @@ def test_a_traced_program_reads_powercap_where_functions_begin(tmp_path):
     before = np.searchsorted(signal.times, begins) - 1
     assert len(begins) == 20
     assert (begins - signal.times[before]).min() < 100_000  # ns: the best of twenty; the sampler's are 20 ms apart
+
+
+@pytest.mark.parametrize("amount", [-3, float("nan"), float("inf")])
+def test_what_cannot_be_a_count_is_refused(amount):
+    with pytest.raises(OptionError, match="tokens cannot be counted"):
+        count("tokens", amount)

@@ -59,7 +59,10 @@ _DIGITS = 5  # of numbers in tables for people
 def printed(attribution: Answer) -> list[list[str]]:
     """The rows as texts below a line of headings with units, for tables in papers and issues."""
     unit, rows = attribution.suffix, attribution.rows
-    keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if name in attribution.by]
+    shown = {*attribution.by}
+    if "device" in shown and "host" in rows.columns and rows["host"].n_unique() > 1:
+        shown.add("host")  # devices of several hosts have the same names
+    keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if name in shown]
     symbol = attribution.unit
     headings = {
         f"self_{unit}": ("self", symbol), f"self_low_{unit}": ("low", symbol), f"self_high_{unit}": ("high", symbol),

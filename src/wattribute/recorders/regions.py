@@ -27,6 +27,7 @@ from ..journal import launchers
 from ..journal.layouts import COUNT, COUNTERS, READING, REGION, REGION_COUNT, REGION_READING, REGION_RESUMED
 
 FOLDER = "WATTRIBUTE_REGIONS"
+_INFINITY = float("inf")
 _SHIFT = 13
 _PIECE = 1 << _SHIFT  # records mapped at a time; 24 × 8,192 bytes is a multiple of every page size up to 64 KiB
 _MASK, _BYTES = _PIECE - 1, REGION.size
@@ -414,6 +415,8 @@ def count(unit: str, amount: float = 1) -> None:
     It belongs to the regions of its thread or task that are open, or to the run alone. Costs ~nothing unless something
     records.
     """
+    if not 0 <= amount < _INFINITY:  # also without a recording: measuring changes nothing; NaN is not, either
+        raise OptionError(f"{amount} {unit} cannot be counted: give a number that is not negative")
     if _sink is not None:
         _sink.count(unit, amount)
 

@@ -56,6 +56,12 @@ def test_the_story_has_the_numbers_of_attribution():
     ]  # fmt: skip
 
 
+def test_the_time_of_a_run_is_that_of_its_command():
+    recording = ranks()
+    run = {"start_ticks": 0, "end_ticks": recording.clock.ticks(0.5)}
+    assert dict(story(replace(recording, metadata={"run": run})).numbers)["time"] == "500 ms"
+
+
 def test_a_story_on_a_shared_machine_says_whose_it_was():
     machine = Simulation(length_s=10)
     cpu = machine.device("package 0").counter(period_s=0.02)

@@ -117,6 +117,14 @@ def shown_ticks(attribution: Attribution) -> tuple[int, int]:
     return (first, last) if last > first else (first, first + 1)
 
 
+def attributed_ticks(attribution: Attribution) -> tuple[int, int]:
+    """The time that joules speak of, in ticks: what pictures show, of a run only the life of its command."""
+    first, last = shown_ticks(attribution)
+    start, stop = attribution.recording.life
+    first, last = max(first, first if start is None else start), min(last, last if stop is None else stop)
+    return (first, last) if last > first else (first, first + 1)
+
+
 def extent(recording: Recording) -> tuple[int, int]:
     """From the recording's start to its end; readings may lie a little outside."""
     ends = [int(t) for signal in recording.signals if len(signal) for t in (signal.times.min(), signal.times.max())]

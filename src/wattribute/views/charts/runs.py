@@ -18,7 +18,7 @@ from ..theme import WIDTH, Theme
 from ..theme import theme as theme_of
 from .canvas import Rows, altair, finish, hover, layer, nice_step, pixels, quantity
 from .captions import run_name
-from .curves import shown_ticks
+from .curves import attributed_ticks
 from .tables import with_energy
 from .totals import total
 
@@ -83,7 +83,7 @@ def _each(attributions: Sequence[Attribution] | Attribution | EnsembleAttributio
 def run_of(attribution: Attribution) -> RunPoint:
     """One run as a point: all it measured, from its start to its end."""
     with_energy(attribution)
-    first, last = shown_ticks(attribution)
+    first, last = attributed_ticks(attribution)
     duration = attribution.recording.clock.seconds(last - first)
     return RunPoint(run_name(attribution.recording), duration, total(attribution, "measured"))
 

@@ -12,7 +12,7 @@ from ...model import Attribution, Problem, Recording
 from ...model.constants import OTHERS, STATIC
 from .. import charts, names
 from ..charts.captions import by_frame, device_label, run_name
-from ..charts.curves import shown_ticks
+from ..charts.curves import attributed_ticks
 from ..charts.tables import has_stacks, one_view, regrouped
 from ..charts.totals import known, summed, total
 from ..description import missing_events
@@ -120,7 +120,7 @@ def with_emissions_of(attribution: Attribution, zone: str | None) -> tuple[Attri
 
 
 def _seconds(attribution: Attribution) -> float:
-    first, last = shown_ticks(attribution)
+    first, last = attributed_ticks(attribution)
     return float(attribution.recording.clock.seconds(last - first))
 
 

@@ -793,10 +793,9 @@ static void native(struct wat_watch *watch, int64_t now, int64_t all)
             waiting = lane->number, waiting_count++;
     }
     watch->own_cpu = clock_of(CLOCK_THREAD_CPUTIME_ID);
-    int64_t value = all - known - watch->own_cpu;
-    if (watch->native_base == INT64_MIN)
-        watch->native_base = value;
-    value -= watch->native_base;
+    if (watch->native_base == INT64_MIN) /* rather too much, and later rather too little: what is left over is sure */
+        watch->native_base = clock_of(CLOCK_PROCESS_CPUTIME_ID) - known - watch->own_cpu;
+    int64_t value = all - known - watch->own_cpu - watch->native_base;
     if (value > watch->native)
         watch->native = value;
     if (watch->native - watch->native_written < NATIVE_STEP_NS / 10)

@@ -209,7 +209,8 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
     curve = raw.astype(np.float64) * scale[0] / scale[1]
     curve -= curve[0]
     rises = np.diff(curve)
-    if signal.kind == "counter" and signal.polled and latency and "seen" not in common:
+    is_counting_late = signal.kind == "counter" and signal.polled and not signal.estimated and latency > 0
+    if is_counting_late and "seen" not in common:
         common["read"] = curve
         curve = curve + _uncounted(times, curve, latency)
     return Energy(

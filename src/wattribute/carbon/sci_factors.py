@@ -74,7 +74,7 @@ def sci(
         raise OptionError("an SCI is per unit of work: name what the program counted with per=UNIT (--per UNIT)")
     site = site or Site()
     emitted = emissions(energy, zone=zone, intensity=intensity, site=site, start=start, outside=outside)
-    window = _window(energy)
+    window = question.window(recording)
     number = counts.total(recording, per, *window)
     if not number > 0:
         raise NoDataError(f"no {per} were counted in that time: there is nothing to divide by")
@@ -110,17 +110,6 @@ def check_market(factor: float | str) -> float | str:
         if Path(text).suffix in (".csv", ".parquet"):
             return factor
     raise OptionError(f"--market {text}: give g CO2e per kWh of your contract (0 for certificates), or a table of them")
-
-
-def _window(energy: Recording | Attribution) -> tuple[int | None, int | None]:
-    recording = energy.recording if isinstance(energy, Attribution) else energy
-    begin, end = recording.life
-    if isinstance(energy, Attribution):
-        first = recording.clock.moment(energy.question.begin)
-        last = recording.clock.moment(energy.question.end)
-        begin = begin if first is None else first if begin is None else max(begin, first)
-        end = end if last is None else last if end is None else min(end, last)
-    return begin, end
 
 
 def _energy(

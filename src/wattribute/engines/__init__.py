@@ -144,15 +144,6 @@ def _asked(question: Question | None, fields: dict[str, Any], threads: int | Non
     return question, make(ReadOptions, {**reading, "threads": threads})
 
 
-def _window(recording: Recording, question: Question) -> tuple[int | None, int | None]:
-    """The time that was asked for; of a run what lies in the life of its command."""
-    begin, end = recording.clock.moment(question.begin), recording.clock.moment(question.end)
-    start, stop = recording.life
-    first = begin if start is None else start if begin is None else max(begin, start)
-    last = end if stop is None else stop if end is None else min(end, stop)
-    return first, last
-
-
 def _prepare(
     source: Recording | str | os.PathLike[str], question: Question, options: ReadOptions
 ) -> tuple[Recording, Recording, Plan, list[tuple[int, ...]], list[Problem]]:
@@ -164,7 +155,7 @@ def _prepare(
     from ..reading import as_recording
 
     recording = as_recording(source, options)
-    first, last = _window(recording, question)
+    first, last = question.window(recording)
     if first is not None and last is not None and first >= last:
         raise OptionError(f"the time from {question.begin} to {question.end} is empty")
     base = clipped(recording, first, last)

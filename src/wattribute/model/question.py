@@ -299,6 +299,14 @@ class Question:
         """Whether rows of the answer are left out."""
         return any((self.process, self.host, self.location, self.frame, self.exclude_frame))
 
+    def window(self, recording: Recording) -> tuple[int | None, int | None]:
+        """The time that was asked for, in ticks; of a run what lies in the life of its command."""
+        begin, end = recording.clock.moment(self.begin), recording.clock.moment(self.end)
+        start, stop = recording.life
+        first = begin if start is None else start if begin is None else max(begin, start)
+        last = end if stop is None else stop if end is None else min(end, stop)
+        return first, last
+
     def but(self, **changed: Any) -> Question:
         """The same question with some fields changed."""
         return replace(self, **changed)

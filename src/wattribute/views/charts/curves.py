@@ -119,9 +119,9 @@ def shown_ticks(attribution: Attribution) -> tuple[int, int]:
 
 def attributed_ticks(attribution: Attribution) -> tuple[int, int]:
     """The time that joules speak of, in ticks: what pictures show, of a run only the life of its command."""
-    first, last = shown_ticks(attribution)
-    start, stop = attribution.recording.life
-    first, last = max(first, first if start is None else start), min(last, last if stop is None else stop)
+    first, last = extent(attribution.recording)
+    begin, end = attribution.question.window(attribution.recording)
+    first, last = first if begin is None else begin, last if end is None else end
     return (first, last) if last > first else (first, first + 1)
 
 

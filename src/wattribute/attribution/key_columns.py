@@ -113,13 +113,13 @@ class _Makers:
             return self._of_source("host", lambda source: source.device.host)
         hosts = self.recording.hosts()
         number = {host: i for i, host in enumerate(hosts)}
-        names = [self.recording.location_host(row) for row in range(len(self.recording.locations))]
+        names = self.recording.location_hosts
         code = np.array([number.get(name, -1) for name in names], np.int64)
         location = self.long["location"]
         return KeyColumn("host", code[location] if len(code) else location, lambda line: names[location[line]])
 
     def process(self) -> KeyColumn:
-        owner = np.array([self.recording.owner(row) for row in range(len(self.recording.locations))], np.int64)
+        owner = np.array(self.recording.owners, np.int64)
         names = self.recording.process_labels
         location = self.long["location"]
         code = owner[location] if len(owner) else location

@@ -181,11 +181,13 @@ def _power_ratios(recording: Recording) -> list[Check]:
             by_device[signal.host, signal.device][signal.kind].append(row)
     checks = []
     for (host, device), kinds in by_device.items():
+        if not (kinds["counter"] and kinds["gauge"]):
+            continue
+        curves = {row: energy(recording.signals[row], recording.clock) for rows in kinds.values() for row in rows}
         for counter in kinds["counter"]:
             for gauge in kinds["gauge"]:
                 rows = (counter, gauge)
-                counted, integrated = (energy(recording.signals[row], recording.clock) for row in rows)
-                ratio = _ratio(counted, integrated)
+                ratio = _ratio(curves[counter], curves[gauge])
                 if ratio is not None:
                     text = f"{device} on {host}: integrated power is {ratio:.4f} of the counter"
                     checks.append(

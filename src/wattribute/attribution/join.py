@@ -394,7 +394,7 @@ def _curves(recording: Recording, plan: Plan, row: int) -> tuple[tuple[Energy, .
     keys, mask = frame_keys(recording, Question(by="frame")), masks(recording, source.of)
     pieces = [innermost(recording.spans.spans(user), np.where(mask(user), keys.code, -1)) for user in source.users]
     if seen is not None:
-        frames = [str(name) for (name,) in keys.labels]
+        frames = [str(name) for name in keys.labels[0]]
         rate = recording.clock.ticks_per_s
         return tuple(gauge_solve.refined(whole, seen, pieces, source.device.name, frames, rate)), None
     return tuple(refined(whole, pieces, source.device.name)), None

@@ -259,6 +259,17 @@ class Recording:
                 rows.setdefault(process, []).append(row)
         return rows
 
+    def signals_on(self, host: str) -> Sequence[Signal]:
+        """The signals of a host."""
+        return self._by_host.get(host, ())
+
+    @cached_property
+    def _by_host(self) -> dict[str, list[Signal]]:
+        signals: dict[str, list[Signal]] = {}
+        for signal in self.signals:
+            signals.setdefault(signal.host, []).append(signal)
+        return signals
+
     def location_host(self, location: int) -> str:
         return self.location_hosts[location]
 

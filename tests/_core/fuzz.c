@@ -192,7 +192,8 @@ static void read_all(const struct wat_location *location, const char *folder, co
     }
 
     read_many(location, folder, &spans, &report);
-    wat_read_busy(location, &start, &end, &again);
+    int32_t on_disk;
+    wat_read_busy(location, NULL, &start, &end, &on_disk, &again);
     MUST(!memcmp(&again, &report, sizeof report));
     for (int64_t i = 0; i < start.length; i++) {
         MUST(((int64_t *)end.data)[i] > ((int64_t *)start.data)[i]);

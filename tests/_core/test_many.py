@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from wattribute._core import otf2, reference_otf2
 from wattribute._core.records import LocationBatch, Read
+from wattribute.model import Curve, Intervals, Keys
 
 from . import fuzzing
 from .test_fidelity import compiled, same
@@ -109,3 +111,29 @@ def test_files_that_can_be_read_are_found(folder: Path) -> None:
     compiled()
     found = otf2.find_many(many(folder, IDS)).tolist()
     assert [i for i, there in zip(IDS, found, strict=True) if not there] == [11, 14, 99, 15]
+
+
+@CORES
+@pytest.mark.parametrize("entered_only", [False, True])
+@pytest.mark.parametrize("by_path", [False, True])
+def test_folds_stand_side_by_side(folder: Path, core: Any, entered_only: bool, by_path: bool) -> None:
+    given, frames = many(folder, [*SOUND, 12]), len(tables().keep)
+    edges = np.arange(0, 2**40, 2**36)
+    pieces = Intervals(edges[:1], edges[-1:])
+    ones = np.ones(len(edges) - 1)
+    curves = [
+        Curve(edges, edges / 7.0, pieces, edges, ones, 2 * ones),
+        Curve(edges, edges / 3.0, pieces),
+        Curve(edges[:5], edges[:5] / 2.0, pieces),
+    ]
+    keys = Keys(np.arange(frames, dtype=np.int32) % 3, 3, by_path)
+    read, columns = core.fold_many(given, tables(), curves, keys, entered_only=entered_only)
+    assert len(columns["calls"]) == read.ends[-1, 0]
+    for i, (begin, end) in enumerate(pairwise([0, *read.ends[:, 0].tolist()])):
+        alone = otf2.fold(given.files(i), tables(), curves, keys)
+        rows = columns["row"][begin:end] if entered_only and not by_path else np.arange(end - begin)
+        for name in ("calls", "self_ticks", "total_ticks", "self_covered", "self_value", "total_value", "total_high"):
+            np.testing.assert_array_equal(columns[name][..., begin:end], alone[name][..., rows])
+        if by_path:
+            for ours, its in zip(columns["paths"], alone["paths"], strict=True):
+                np.testing.assert_array_equal(ours[begin:end], its)

@@ -83,7 +83,7 @@ def test_parts_are_freed_while_their_lines_are_built(monkeypatch):
         floats = np.full((1, 3), 0.5)
         covered, bounds = numbers[np.newaxis], dict.fromkeys(BOUNDS)
         fold = Fold(numbers, numbers, numbers, covered, covered, floats, floats.copy(), **bounds)
-        return Part(location, (0,), fold)
+        return Part((location,), (0,), fold)
 
     monkeypatch.setattr(rollup, "_BLOCK_ROWS", 3)  # a part each
     queue = deque([GroupResult([part(0), part(1)], []), GroupResult([part(2)], [])])

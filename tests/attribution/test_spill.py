@@ -13,6 +13,7 @@ from wattribute.attribution import join, shares
 from wattribute.attribution.spill import Spill
 from wattribute.errors import OutputError
 from wattribute.model import Clock, Intervals, Keys, Signal, Spans
+from wattribute.readers.otf2.writer import Writer
 from wattribute.testing.recordings import spans
 
 from .test_single_pass import GAPS, WHOLE, archive
@@ -98,3 +99,28 @@ def test_a_curve_without_room_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     curve = energy(Signal("energy", "counter", "J", times, times), Clock())
     with pytest.raises(OutputError, match="set TMPDIR"):
         shares.split(curve, crowd(2, 400_000), "even")
+
+
+@pytest.mark.skipif(in_use() != "c", reason="the core was not compiled")
+def test_intervals_of_a_large_location_are_on_disk_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 300_000  # two columns of 2.4 MB
+    with Writer(tmp_path / "trace") as trace:
+        node = trace.node("host", "node", domain="shared_memory")
+        thread, work = trace.location("thread", trace.process("process", node)), trace.region("work")
+        times = np.cumsum(np.random.default_rng(8).integers(1, 100, 2 * count))
+        thread.calls(times, np.tile([True, False], count), np.full(2 * count, work))
+    (tmp_path / "spilled").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "spilled"))
+    source = wattribute.read(tmp_path / "trace" / "traces.otf2").spans
+    busy = source.busy(0)
+    assert is_on_disk(busy.start)
+    assert is_on_disk(busy.end)
+    np.testing.assert_array_equal(busy.start, times[::2] - times[0] + busy.start[0])
+    np.testing.assert_array_equal(busy.end, times[1::2] - times[0] + busy.start[0])
+    assert Spill(0).keep(busy) is busy
+    assert not list((tmp_path / "spilled").iterdir())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(OutputError, match="set TMPDIR"):
+        source.busy(0)

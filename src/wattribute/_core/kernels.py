@@ -17,6 +17,7 @@ from .records import SPACE
 _PER_ROW = ("calls", "self_ticks", "total_ticks")
 PER_CURVE = (("self_covered", "<i8"), ("total_covered", "<i8"), ("self_value", "<f8"), ("total_value", "<f8"))
 BOUNDS = ("self_low", "self_high", "total_low", "total_high")
+_FEW_INTERVALS = 1 << 12
 
 
 def busy(spans: Any, keep: Any = None) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -61,13 +62,30 @@ def split(energy: Any, first: int, last: int, busy: Sequence[Any]) -> tuple[Any,
     if LIBRARY is None:
         return None
     alive = _Alive()
-    ends = [(contiguous(one.start, np.int64), contiguous(one.end, np.int64)) for one in busy]
-    start, end = (alive.pointer([address(pair[side]) for pair in ends], np.uint64) for side in (0, 1))
-    counts = alive.pointer([len(one) for one, _ in ends], np.int64)
-    on_disk = alive.pointer([is_on_disk(one) and is_on_disk(other) for one, other in ends], np.uint8)
+    counts = np.array([len(one.start) for one in busy], np.int64)
+    if int(counts.sum()) <= _FEW_INTERVALS:  # the address of each array would cost more
+        places = 8 * (np.cumsum(counts) - counts)
+        start, end = (
+            alive.pointer(alive.pointer(np.concatenate(columns or [[]]), np.int64) + places, np.uint64)
+            for columns in ([one.start for one in busy], [one.end for one in busy])
+        )
+        on_disk = alive.pointer(np.zeros(len(counts)), np.uint8)
+    else:
+        ends = [(contiguous(one.start, np.int64), contiguous(one.end, np.int64)) for one in busy]
+        start, end = (alive.pointer([address(pair[side]) for pair in ends], np.uint64) for side in (0, 1))
+        on_disk = alive.pointer([is_on_disk(one) and is_on_disk(other) for one, other in ends], np.uint8)
     folder, out = tempfile.gettempdir(), SplitStruct()
     code = LIBRARY.wat_split(
-        alive.curve(energy), first, last, start, end, counts, on_disk, len(ends), os.fsencode(folder), out
+        alive.curve(energy),
+        first,
+        last,
+        start,
+        end,
+        alive.pointer(counts, np.int64),
+        on_disk,
+        len(counts),
+        os.fsencode(folder),
+        out,
     )
     columns = (
         array(out.times, "<i8", bool(out.on_disk)),
@@ -120,30 +138,29 @@ def fold_inputs(curves: Sequence[Any], keys: Any) -> tuple[tuple[Any, int, KeysS
 def fold_columns(out: Any, curves: int, by_path: bool) -> dict[str, Any]:
     """What C folded, named and shaped as the twin has it."""
     rows = out.path_frame.length if by_path else out.calls.length
-    return fold_many_columns(out, curves, by_path, [rows])[0]
+    return fold_many_columns(out, curves, by_path, np.array([rows]))
 
 
-def fold_many_columns(out: Any, curves: int, by_path: bool, ends: Sequence[int]) -> list[dict[str, Any]]:
-    """What C folded of several locations, each as :func:`fold_columns` has it."""
-    whole = {name: array(getattr(out, name), "<i8") for name in _PER_ROW}
+def fold_many_columns(out: Any, curves: int, by_path: bool, ends: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """What C folded of the locations whose rows end there, as :func:`fold_columns` has it, side by side."""
+    rows = int(ends[-1]) if len(ends) else 0
+    fold: dict[str, Any] = {name: array(getattr(out, name), "<i8")[:rows] for name in _PER_ROW}
     own = {name: array(getattr(out, name), dtype) for name, dtype in PER_CURVE}
     bounded = out.self_low.data is not None
     own |= {name: array(getattr(out, name), "<f8") for name in BOUNDS if bounded}
-    paths = (array(out.path_frame, "<i8"), array(out.path_parent, "<i8")) if by_path else None
-    row = array(out.row, "<i8") if out.row.data is not None else None
-    folds, begin = [], 0
-    for end in ends:
-        fold: dict[str, Any] = {name: column[begin:end] for name, column in whole.items()}
-        for name, column in own.items():
-            fold[name] = column[curves * begin : curves * end].reshape(curves, end - begin)
-        if not bounded:
-            fold |= dict.fromkeys(BOUNDS)
-        if row is not None:
-            fold["row"] = row[begin:end]
-        fold["paths"] = None if paths is None else (paths[0][begin:end], paths[1][begin:end])
-        folds.append(fold)
-        begin = end
-    return folds
+    if curves > 1 and len(ends) > 1:  # C has the rows of a curve behind those of another, location by location
+        counts = np.diff(ends, prepend=0)
+        first = np.repeat((curves - 1) * (ends - counts), counts) + np.arange(rows)
+        at = first + np.arange(curves)[:, np.newaxis] * np.repeat(counts, counts)
+        fold |= {name: column[at] for name, column in own.items()}
+    else:
+        fold |= {name: column[: curves * rows].reshape(curves, rows) for name, column in own.items()}
+    if not bounded:
+        fold |= dict.fromkeys(BOUNDS)
+    if out.row.data is not None:
+        fold["row"] = array(out.row, "<i8")[:rows]
+    fold["paths"] = (array(out.path_frame, "<i8")[:rows], array(out.path_parent, "<i8")[:rows]) if by_path else None
+    return fold
 
 
 def _check(code: ctypes.c_int) -> None:

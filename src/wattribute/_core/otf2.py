@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from .records import (
     FIRST_KIND,
     KINDS,
     OTHERWISE,
+    SPACE,
     Columns,
     LocationBatch,
     LocationFiles,
@@ -142,10 +144,14 @@ def busy(files: LocationFiles, tables: LookUpTables) -> Columns:
     """When the location was inside a kept span, and what :func:`decode` says besides spans."""
     if LIBRARY is None:
         return reference_otf2.busy(files, tables)
-    start, end, report = Column(), Column(), Report()
+    start, end, on_disk, report = Column(), Column(), ctypes.c_int32(), Report()
     location, _alive = _location(files, tables)
-    LIBRARY.wat_read_busy(location, start, end, report)
-    return {"start": array(start, "<i8"), "end": array(end, "<i8"), **_details(files, report)}
+    folder = tempfile.gettempdir()
+    code = LIBRARY.wat_read_busy(location, os.fsencode(folder), start, end, on_disk, report)
+    columns = {name: array(one, "<i8", bool(on_disk.value)) for name, one in (("start", start), ("end", end))}
+    if code == SPACE:
+        raise OSError(f"busy intervals do not fit into {folder}; set TMPDIR")
+    return columns | _details(files, report)
 
 
 def parameters(files: LocationFiles) -> Columns:
@@ -188,9 +194,9 @@ def fold_many(
     keys: Any,
     expected: Sequence[tuple[int, int]] | None = None,
     entered_only: bool = False,
-) -> tuple[Read, list[Columns]]:
-    """What :func:`fold` says of several locations that have the same tables, up to the first that was not busy as
-    ``expected``; ``entered_only``: of the rows that were ever entered, whose numbers are ``row``."""
+) -> tuple[Read, Columns]:
+    """What :func:`fold` says of several locations that have the same tables, side by side, up to the first that was
+    not busy as ``expected``; ``entered_only``: of the rows that were ever entered, whose numbers are ``row``."""
     if LIBRARY is None:
         return reference_otf2.fold_many(many, tables, curves, keys, entered_only)
     count = len(many.ids)
@@ -207,15 +213,14 @@ def fold_many(
         address(ends),
         address(reports),
     )
-    folds = fold_many_columns(out, len(curves), bool(keys.by_path), ends[:done].tolist())
     codes = reports["code"]
     failed = np.flatnonzero(codes == CODES.index("memory")).tolist()
     if failed:
         raise MemoryError(status("memory", 0, 0, many.files(failed[0]).evt)["message"])
     if done and codes[done - 1] == OTHERWISE:
         done -= 1
-        del folds[done:]
-    return _read({}, ends[:done, np.newaxis], many, reports[:done]), folds
+    columns = fold_many_columns(out, len(curves), bool(keys.by_path), ends[:done])
+    return _read({}, ends[:done, np.newaxis], many, reports[:done]), columns
 
 
 def rows(

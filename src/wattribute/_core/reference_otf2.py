@@ -292,8 +292,8 @@ def fold(files: LocationFiles, tables: LookUpTables, curves: Sequence[Any], keys
 
 def fold_many(
     many: LocationBatch, tables: LookUpTables, curves: Sequence[Any], keys: Any, entered_only: bool
-) -> tuple[Read, list[Columns]]:
-    """Several locations, each as :func:`fold` has it; or only the rows that were ever entered."""
+) -> tuple[Read, Columns]:
+    """Several locations side by side, as :func:`fold` has each; or only the rows that were ever entered."""
     folded = [fold(many.files(i), tables, curves, keys) for i in range(len(many.ids))]
     rest = [_rest(one) for one in folded]
     folds = [{name: one[name] for name in one if name not in rest[0]} for one in folded]
@@ -301,7 +301,14 @@ def fold_many(
         folds = [_entered(one) for one in folds]
     ends = np.cumsum([len(one["calls"]) for one in folds])[:, np.newaxis]
     counts = np.array([one["counts"] for one in folded])
-    return Read({}, ends, counts, np.zeros(len(folded), np.bool_), rest.__getitem__), folds
+    whole: Columns = {
+        name: None if column is None else np.concatenate([one[name] for one in folds], axis=-1)
+        for name, column in folds[0].items()
+        if name != "paths"
+    }
+    paths = [one["paths"] for one in folds]
+    whole["paths"] = None if paths[0] is None else tuple(map(np.concatenate, zip(*paths, strict=True)))
+    return Read({}, ends, counts, np.zeros(len(folded), np.bool_), rest.__getitem__), whole
 
 
 def _entered(fold: Columns) -> Columns:

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FROM = 8 << 20, STEP = 4 << 20, PAGE = 4096 };
+enum { FROM = 1 << 20, STEP = 1 << 20, PAGE = 4096 };
 
 #ifdef __linux__
 static int nameless(const char *folder)
@@ -70,11 +70,12 @@ int spill_grow(struct spill *spill, struct wat_column *column)
 }
 #endif
 
-int spill_close(struct spill *spill)
+int spill_close(struct spill *spill, const struct wat_column *column)
 {
     if (spill->file < 0)
         return 0;
     close(spill->file);
+    pages_passed(column->data, column->bytes);
     return 1;
 }
 

@@ -5,7 +5,7 @@
 
 #include "wattribute.h"
 
-enum { PASSED = 1 << 18 }; /* elements of eight bytes after which those behind are given up */
+enum { PASSED = 1 << 16 }; /* elements of eight bytes after which those behind are given up */
 
 struct spill {
     const char *folder; /* NULL: columns stay in memory */
@@ -15,8 +15,8 @@ struct spill {
 /* Make room for more elements of eight bytes. WAT_OK, WAT_MEMORY or WAT_SPACE: the folder is full, or no file can be made. */
 int spill_grow(struct spill *spill, struct wat_column *column);
 
-/* Close the file, which lives as long as its pages; 1 if there was one. */
-int spill_close(struct spill *spill);
+/* Close the file of a column, which lives as long as its pages; 1 if there was one. */
+int spill_close(struct spill *spill, const struct wat_column *column);
 
 /* These bytes, pages of a file, are not needed in memory for now. */
 void pages_passed(const void *data, int64_t bytes);

@@ -246,7 +246,7 @@ int wat_split(const struct wat_curve *energy, int64_t first, int64_t last, const
         bounds_close(&bounds);
     free(merge.all);
     free(merge.heap);
-    out->on_disk = spill_close(&spill[0]) & spill_close(&spill[1]);
+    out->on_disk = spill_close(&spill[0], &out->times) & spill_close(&spill[1], &out->values);
     column_trim(&out->times, 8), column_trim(&out->values, 8);
     return code;
 }

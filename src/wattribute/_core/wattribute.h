@@ -167,8 +167,9 @@ WAT_API int wat_read_many_metrics(const struct wat_many *, struct wat_metrics *,
                                   struct wat_report *reports);
 /* 1 for each whose event file is there, is a file, is not empty and may be read */
 WAT_API int wat_find_many(const struct wat_many *, uint8_t *found);
-WAT_API int wat_read_busy(const struct wat_location *, struct wat_column *start, struct wat_column *end,
-                          struct wat_report *);
+/* `folder`: where large results go, NULL: into memory; `on_disk`: whether they are pages of a file */
+WAT_API int wat_read_busy(const struct wat_location *, const char *folder, struct wat_column *start,
+                          struct wat_column *end, int32_t *on_disk, struct wat_report *);
 /* `expected`: NULL, or the start and the end of the one interval that wat_read_busy would find */
 WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *, int64_t curves,
                           const struct wat_keys *, const int64_t *expected, struct wat_fold *, struct wat_report *);

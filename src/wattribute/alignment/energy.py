@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import OptionError
 from ..model import Clock, Intervals, Problem, Signal
+from ..model.recording import median_step
 
 INTEGRATIONS = ("trapezoid", "step")
 _GUESSED_WIDTHS = (32, 31, 48, 24, 16)  # bits; tried in this order when a counter's width is unknown
@@ -389,7 +390,7 @@ def is_stale(signal: Signal, times: Ints, raw: npt.NDArray[Any]) -> bool:
     changes = times[1:][np.diff(raw) != 0]
     if len(changes) < 2:
         return False  # a counter that never or once moved cannot be collapsed to its changes
-    return signal.stale or bool(np.median(np.diff(changes)) >= _STALE_RATIO * np.median(np.diff(times)))
+    return signal.stale or median_step(changes) >= _STALE_RATIO * median_step(times)
 
 
 def _pieces(times: Ints, cuts: npt.NDArray[np.bool_]) -> Intervals:

@@ -240,6 +240,8 @@ def overrides(
 
 def not_found(recording: Recording, given: Sequence[TopologyOverride]) -> list[Problem]:
     """Names that no location, context or process of any host has; an error where an override has no other names."""
+    if not given:
+        return []
     every = places(recording)
     known = list(dict.fromkeys(text for place in every for text in place.names))
     problems = []

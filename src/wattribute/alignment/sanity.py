@@ -15,6 +15,7 @@ import numpy as np
 
 from ..model import Clock, Problem, Recording, Signal
 from ..model.counts import is_count
+from ..model.recording import median_step
 from ..sensors import contains
 from .energy import Energy, energy, is_stale
 from .mirrors import repeated
@@ -111,7 +112,7 @@ def _alone(signals: Sequence[Signal], row: int, clock: Clock) -> list[Check]:
         if not moved.any():
             checks.append(Check("dead", f"{_title(signal)}: the counter never moved", (row,)))
         elif is_stale(signal, np.asarray(signal.times), signal.values):
-            spacing_ms = 1e3 * float(np.median(np.diff(signal.times[1:][moved]))) / clock.ticks_per_s
+            spacing_ms = 1e3 * median_step(signal.times[1:][moved]) / clock.ticks_per_s
             text = f"{_title(signal)}: changes only every {spacing_ms:.3g} ms although read more often"
             checks.append(Check("stale", text, (row,)))
     elif (
@@ -138,7 +139,7 @@ def mirrored(recording: Recording) -> list[Check]:
         if signal.kind == "counter" and len(signal) >= _MIN_READINGS_FOR_MIRRORS:
             alike[signal.host, signal.unit, len(signal)].append(row)
     pairs = []
-    for rows in alike.values():
+    for rows in (rows for rows in alike.values() if len(rows) > 1):
         steps = [np.diff(signals[row].values).astype(np.float64) * float(signals[row].scale) for row in rows]
         pairs += [(rows[at], row) for row, at in zip(rows, repeated(steps), strict=True) if at is not None]
     checks = []
@@ -180,11 +181,13 @@ def _power_ratios(recording: Recording) -> list[Check]:
             by_device[signal.host, signal.device][signal.kind].append(row)
     checks = []
     for (host, device), kinds in by_device.items():
+        if not (kinds["counter"] and kinds["gauge"]):
+            continue
+        curves = {row: energy(recording.signals[row], recording.clock) for rows in kinds.values() for row in rows}
         for counter in kinds["counter"]:
             for gauge in kinds["gauge"]:
                 rows = (counter, gauge)
-                counted, integrated = (energy(recording.signals[row], recording.clock) for row in rows)
-                ratio = _ratio(counted, integrated)
+                ratio = _ratio(curves[counter], curves[gauge])
                 if ratio is not None:
                     text = f"{device} on {host}: integrated power is {ratio:.4f} of the counter"
                     checks.append(

@@ -328,7 +328,7 @@ def can_split(recording: Recording) -> bool:
 
 def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
     """Usage of a device by the command and by others; None where the recording does not have it."""
-    mine = [signal for signal in recording.signals if signal.host == device.host and len(signal)]
+    mine = [signal for signal in recording.signals_on(device.host) if len(signal)]
     if device.kind == "gpu":
         shares = [signal for signal in mine if signal.name == COMMAND_SHARE and signal.device == device.name]
         if not shares:
@@ -472,8 +472,9 @@ def with_rows(
     zero = np.zeros(1, np.int64)
     added: dict[int, Spans] = {}
     rows: dict[str, AddedRows] = {}
+    nodes = {recording.node_host(at): at for at in reversed(range(len(recording.nodes)))}
     for host, needed in hosts.items():
-        node = next((at for at in range(len(recording.nodes)) if recording.node_host(at) == host), -1)
+        node = nodes.get(host, -1)
         numbers = {OTHERS: -1, STATIC: -1}
         for name in (name for name in numbers if name in needed):
             frame, location = np.full(1, len(frames), np.int32), len(locations)

@@ -95,8 +95,8 @@ class Utilisation(NamedTuple):
 
 def utilisation_of(recording: Recording, device: Device) -> Utilisation | None:
     """The utilisation of a device: its gauge, or the CPU time of all processes where cores are known."""
-    for signal in recording.signals:
-        mine = signal.device == device.name and signal.host == device.host
+    for signal in recording.signals_on(device.host):
+        mine = signal.device == device.name
         if mine and signal.kind == "gauge" and signal.unit == "%" and signal.name.endswith("utilisation"):
             if len(signal) > 1:  # a reading tells of the time before it
                 return Utilisation(np.asarray(signal.times), np.asarray(signal.values[1:], np.float64) / 100)
@@ -104,7 +104,7 @@ def utilisation_of(recording: Recording, device: Device) -> Utilisation | None:
     cores = recording.metadata.get("cores")
     if device.kind == "gpu" or not cores:
         return None
-    here = [signal for signal in recording.signals if signal.host == device.host and len(signal) > 1]
+    here = [signal for signal in recording.signals_on(device.host) if len(signal) > 1]
     command, others = ([s for s in here if s.name == name] for name in (COMMAND_CPU_TIME, OTHERS_CPU_TIME))
     own = command or [signal for signal in here if signal.name == CPU_TIME and signal.location >= 0]
     if not own or not others:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ FRAME_KEYS = ("frame", "paradigm", "role", "file", "line")
 
 @dataclass(frozen=True)
 class FrameKeys:
-    """Frames that fall into one row have one code; ``labels[code]`` are the values of the keys asked for.
+    """Frames that fall into one row have one code; ``labels`` are the values of each key asked for, by code.
 
     Frames that the question leaves out have separate codes, so that they never add to a row that is shown.
     """
@@ -36,9 +36,13 @@ class FrameKeys:
         if not self.by_path:
             return self.code
         first: dict[tuple[bool, str | int], int] = {}
-        each = enumerate(zip(self.chosen.tolist(), self.labels, strict=True))
-        steps = [first.setdefault((chosen, label[0]), code) for code, (chosen, label) in each]
+        each = enumerate(zip(self.chosen.tolist(), self.labels[0], strict=True))
+        steps = [first.setdefault(chosen_and_name, code) for code, chosen_and_name in each]
         return np.array(steps, np.int32)[self.code]
+
+    def __len__(self) -> int:
+        """How many codes there are."""
+        return len(self.chosen)
 
     @cached_property
     def _masked(self) -> dict[int, tuple[npt.NDArray[np.bool_], Keys]]:
@@ -50,7 +54,7 @@ class FrameKeys:
         if known is None:
             if len(self._masked) >= _KEPT_MASKS:
                 self._masked.clear()
-            keys = Keys(np.where(keep, self.code, -1).astype(np.int32), len(self.labels), self.by_path)
+            keys = Keys(np.where(keep, self.code, -1).astype(np.int32), len(self), self.by_path)
             known = self._masked[id(keep)] = keep, keys
         return known[1]
 
@@ -65,11 +69,14 @@ def frame_keys(recording: Recording, question: Question) -> FrameKeys:
     values = (frames.name, frames.paradigm, frames.role, frames.file, lines)
     columns = [dict(zip(FRAME_KEYS, values, strict=True))[key] for key in asked]
     chosen = frame_mask(frames.name, question)
-    labels: dict[tuple[Any, ...], int] = {}
-    rows = zip(chosen.tolist(), *columns, strict=True)
-    code = np.fromiter((labels.setdefault(row, len(labels)) for row in rows), np.int32, len(frames))
-    shown = np.array([label[0] for label in labels], np.bool_)
-    return FrameKeys(asked, code, tuple(label[1:] for label in labels), shown, by_path)
+    codes: dict[Any, int] = {}
+    alone = len(columns) == 1 and bool(chosen.all())  # of a million names tuples would be most of the memory
+    rows: Iterable[Any] = columns[0] if alone else zip(chosen.tolist(), *columns, strict=True)
+    code = np.fromiter((codes.setdefault(row, len(codes)) for row in rows), np.int32, len(frames))
+    if alone:
+        return FrameKeys(asked, code, (tuple(codes),), np.ones(len(codes), np.bool_), by_path)
+    labels = tuple(zip(*codes, strict=True)) or ((),) * (1 + len(columns))
+    return FrameKeys(asked, code, labels[1:], np.array(labels[0], np.bool_), by_path)
 
 
 def frame_mask(names: Sequence[str], question: Question) -> npt.NDArray[np.bool_]:

@@ -39,7 +39,7 @@ from .spill import LIMIT_BYTES, Spill
 T = TypeVar("T")
 R = TypeVar("R")
 Floats = npt.NDArray[np.float64]
-_BATCH_EVENTS = 1 << 16
+_BATCH_EVENTS = 1 << 18  # some 4 ms of work
 Map = Callable[[Callable[[T], R], Iterable[T]], Iterable[R]]
 
 
@@ -57,9 +57,12 @@ class Plan:
 
 
 class Part(NamedTuple):
-    """One location of one view: its fold against the curves of the devices it uses."""
+    """Locations of one view that use the same devices: their fold, or folds side by side, against the curves of these.
 
-    location: int
+    Several only of rows by frame, and where nothing but the fold is needed.
+    """
+
+    locations: tuple[int, ...]
     sources: tuple[int, ...]
     fold: Fold
     slices: slices.TimeSlices | None = None
@@ -288,7 +291,7 @@ def masks(recording: Recording, of: str) -> Callable[[int], npt.NDArray[np.bool_
 def batches(
     recording: Recording, locations: Sequence[int], alike: Callable[[int], Any] = lambda location: None
 ) -> Iterator[list[int]]:
-    """Neighbouring locations of one kind that are alike, so few that threads end together: some 1 ms of work."""
+    """Neighbouring locations of one kind that are alike, so few that threads end together."""
     kind, events = recording.locations.kind, recording.locations.events
     batch: list[int] = []
     size, last = 0, None
@@ -361,10 +364,14 @@ def folded(
         against = _against(by_row, mine, batch[0])
         ends = [when[location] for location in batch] if batch[0] in when else None
         kind = "gpu" if recording.locations.kind[batch[0]] == "gpu" else "cpu"
-        folds = source.fold_many(batch, against, keys[kind], ends, entered_only=True)
-        wrong.extend(batch[len(folds) :])
-        batch_parts = [_part_of(location, mine, fold, by_row) for location, fold in zip(batch, folds, strict=False)]
-        return with_ranges(recording, plan, batch_parts, by_row)
+        fold = source.fold_many(batch, against, keys[kind], ends, entered_only=True)
+        assert fold.ends is not None
+        done = batch[: len(fold.ends)]
+        wrong.extend(batch[len(done) :])
+        part = _part_of(tuple(done), mine, fold, by_row)
+        if plan.keys.by_path or any(by_row[row].seen is not None for row in mine):
+            return with_ranges(recording, plan, _apart(part), by_row)
+        return with_ranges(recording, plan, [part] if done else [], by_row)
 
     def alike(location: int) -> tuple[Any, ...]:
         return location in when, *((row, id(by_row[row].split.curves[location])) for row in rows.get(location, ()))
@@ -387,7 +394,7 @@ def _curves(recording: Recording, plan: Plan, row: int) -> tuple[tuple[Energy, .
     keys, mask = frame_keys(recording, Question(by="frame")), masks(recording, source.of)
     pieces = [innermost(recording.spans.spans(user), np.where(mask(user), keys.code, -1)) for user in source.users]
     if seen is not None:
-        frames = [str(name) for (name,) in keys.labels]
+        frames = [str(name) for name in keys.labels[0]]
         rate = recording.clock.ticks_per_s
         return tuple(gauge_solve.refined(whole, seen, pieces, source.device.name, frames, rate)), None
     return tuple(refined(whole, pieces, source.device.name)), None
@@ -463,10 +470,24 @@ def _against(by_row: Mapping[int, DeviceCurves], mine: Sequence[int], location: 
     return [*(device.split.curves[location] for device in devices), *static]
 
 
-def _part_of(location: int, mine: tuple[int, ...], fold: Fold, by_row: Mapping[int, DeviceCurves]) -> Part:
+def _apart(part: Part) -> list[Part]:
+    """A part for each location; what else was computed of them is not there yet, except static energy."""
+    folds, static = part.fold.apart(), part.static or {}
+    ends = np.cumsum([len(fold.calls) for fold in folds]).tolist()
+    own = [
+        {name: column[:, begin:end] for name, column in static.items()} or None
+        for begin, end in zip([0, *ends], ends, strict=False)
+    ]
+    return [
+        Part((location,), part.sources, fold, static=columns)
+        for location, fold, columns in zip(part.locations, folds, own, strict=True)
+    ]
+
+
+def _part_of(locations: tuple[int, ...], mine: tuple[int, ...], fold: Fold, by_row: Mapping[int, DeviceCurves]) -> Part:
     """A part from a fold against ``_against``."""
     if not any(by_row[row].static for row in mine):
-        return Part(location, mine, fold)
+        return Part(locations, mine, fold)
     columns = {name: np.full((len(mine), fold.self_value.shape[1]), np.nan) for name in ranges.STATICS}
     at = len(mine)
     for c, row in enumerate(mine):
@@ -476,7 +497,7 @@ def _part_of(location: int, mine: tuple[int, ...], fold: Fold, by_row: Mapping[i
             for name, column in zip(ranges.STATICS[:3], ends, strict=True):
                 columns[name.replace("self", which)][c] = column
         at += count
-    return Part(location, mine, _first(fold, len(mine)), static=columns)
+    return Part(locations, mine, _first(fold, len(mine)), static=columns)
 
 
 def _counts(
@@ -491,10 +512,10 @@ def _counts(
     curve, keys, size = counting.steps(own), plan.keys.masked(kept), len(part.sources)
     if part.slices is not None:
         edges = [slices.edges(plan.question, recording.clock, by_row[row].energy) for row in part.sources]
-        fold, _ = slices.cut(recording.spans.spans(part.location), [curve] * size, edges, keys)
+        fold, _ = slices.cut(recording.spans.spans(part.locations[0]), [curve] * size, edges, keys)
         return fold.self_value, fold.total_value
     fold_of = recording.spans.fold if part.fold.row is None else partial(_entered, recording)
-    fold = fold_of(part.location, [curve], keys)
+    fold = fold_of(part.locations[0], [curve], keys)
     return np.repeat(fold.self_value, size, axis=0), np.repeat(fold.total_value, size, axis=0)
 
 
@@ -517,7 +538,7 @@ def _energy_part(
     keys = plan.keys.masked(kept)
     if plan.question.method == "solve":
         fold = _with_intervals(recording, location, [by_row[row] for row in mine], keys)
-        return Part(location, mine, fold, ranges=_solved_ranges(fold))
+        return Part((location,), mine, fold, ranges=_solved_ranges(fold))
     if plan.question.sliced:
         edges = [slices.edges(plan.question, recording.clock, energy) for energy in energies]
         edges += [edge for edge, row in zip(edges, mine, strict=True) for _ in by_row[row].static]
@@ -525,7 +546,7 @@ def _energy_part(
         return _sliced_part(location, mine, fold, cut, by_row)
     if not plan.question.statistics:
         fold = _entered(recording, location, against, keys)
-        part = _part_of(location, mine, fold, by_row)
+        part = _part_of((location,), mine, fold, by_row)
         fold = _with_rests(recording, location, [by_row[row] for row in mine], keys, part.fold)
         fold = _with_limits(recording, location, [by_row[row] for row in mine], keys, fold)
         return with_ranges(recording, plan, [part._replace(fold=fold)], by_row)[0]
@@ -535,7 +556,7 @@ def _energy_part(
     about = statistics.of_rows(
         recording.spans.spans(location), energies, keys, fold, recording.clock.ticks_per_s, plan.question.integrate
     )
-    part = _part_of(location, mine, _without(fold, count, count), by_row)
+    part = _part_of((location,), mine, _without(fold, count, count), by_row)
     return with_ranges(recording, plan, [part._replace(statistics=about)], by_row)[0]
 
 
@@ -546,7 +567,7 @@ def _sliced_part(
     ends = np.cumsum([0, *(len(numbers) for numbers in cut.number)]).tolist()
     count, size = len(mine), ends[len(mine)]
     if len(cut.number) == count:
-        return Part(location, mine, fold, cut)
+        return Part((location,), mine, fold, cut)
     columns = {name: np.full((count, size), np.nan) for name in ranges.STATICS}
     at = count
     for c, row in enumerate(mine):
@@ -559,7 +580,7 @@ def _sliced_part(
     kept = _first(fold, count)
     per_row = {name: getattr(kept, name)[..., :size] for name in slices.COLUMNS}
     return Part(
-        location, mine, replace(kept, **per_row), slices.TimeSlices(*(list(c[:count]) for c in cut)), static=columns
+        (location,), mine, replace(kept, **per_row), slices.TimeSlices(*(list(c[:count]) for c in cut)), static=columns
     )
 
 
@@ -577,7 +598,8 @@ def with_ranges(
     if any(device.seen is not None for device in devices):
         mask = masks(recording, plan.sources[some[0].sources[0]].of)
         pieces = [
-            slices.pieces(recording.spans.spans(part.location), plan.keys.masked(mask(part.location))) for part in some
+            slices.pieces(recording.spans.spans(part.locations[0]), plan.keys.masked(mask(part.locations[0])))
+            for part in some
         ]
     columns: dict[str, list[ranges.Range]] = {"self": [], "total": []}
     for which, each in columns.items():
@@ -590,7 +612,7 @@ def with_ranges(
             if device.seen is not None:
                 own = [
                     _gauge_range(
-                        device, part.location, at[which], getattr(part.fold, f"{which}_value")[c], part.fold.row
+                        device, part.locations[0], at[which], getattr(part.fold, f"{which}_value")[c], part.fold.row
                     )
                     for part, at in zip(some, pieces, strict=True)
                 ]

@@ -113,13 +113,13 @@ class _Makers:
             return self._of_source("host", lambda source: source.device.host)
         hosts = self.recording.hosts()
         number = {host: i for i, host in enumerate(hosts)}
-        names = [self.recording.location_host(row) for row in range(len(self.recording.locations))]
+        names = self.recording.location_hosts
         code = np.array([number.get(name, -1) for name in names], np.int64)
         location = self.long["location"]
         return KeyColumn("host", code[location] if len(code) else location, lambda line: names[location[line]])
 
     def process(self) -> KeyColumn:
-        owner = np.array([self.recording.owner(row) for row in range(len(self.recording.locations))], np.int64)
+        owner = np.array(self.recording.owners, np.int64)
         names = self.recording.process_labels
         location = self.long["location"]
         code = owner[location] if len(owner) else location
@@ -133,7 +133,7 @@ class _Makers:
     def _of_frame(self, name: str) -> KeyColumn:
         plan, row = self.plan, self.long["row"]
         at = plan.keys.names.index(name)
-        labels = plan.keys.labels
+        labels = plan.keys.labels[at]
         code = (
             row if self.paths is None else plan.keys.code[self.paths.frame].astype(np.int64)[row] if len(row) else row
         )
@@ -141,12 +141,12 @@ class _Makers:
         if len(plan.keys.names) > 1 or not plan.keys.chosen.all():  # else every label has one code
             met, which = np.unique(code, return_inverse=True)
             first: dict[str | int, int] = {}
-            alike = np.array([first.setdefault(labels[i][at], i) for i in met.tolist()], np.int64)[which]
+            alike = np.array([first.setdefault(labels[i], i) for i in met.tolist()], np.int64)[which]
         return KeyColumn(
             name,
             alike,
-            lambda line: labels[code[line]][at],
-            lambda lines: [labels[i][at] for i in code[lines].tolist()],
+            lambda line: labels[code[line]],
+            lambda lines: [labels[i] for i in code[lines].tolist()],
         )
 
     def frame(self) -> KeyColumn:

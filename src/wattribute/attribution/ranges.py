@@ -403,6 +403,8 @@ def columns(ranges: Mapping[str, Sequence[Range]]) -> dict[str, Any]:
     """Columns named as RANGES, a row per device, of the ranges of ``self`` and ``total``."""
     return {
         f"{which}_{end}": np.stack([getattr(one, end) for one in each])
+        if len(each) > 1
+        else getattr(each[0], end)[np.newaxis]
         for which, each in ranges.items()
         for end in ENDS
     }

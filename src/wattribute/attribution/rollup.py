@@ -383,7 +383,7 @@ def _block(parts: Sequence[Part], trie: _Trie | None, has_floors: bool, is_slice
 
     lines: dict[str, Any] = {
         "source": np.repeat(np.array([part.sources[c] for part, c in pairs], np.int64), lengths),
-        "location": np.repeat(np.array([part.location for part, _ in pairs], np.int64), lengths),
+        "location": _joined([_locations_of(part, at) for (part, _), at in zip(pairs, within, strict=True)]),
         **{name: joined(name) for name in _INTEGER_COLUMNS},
         **{
             name: _joined([_range(part, c, at, name) for (part, c), at in zip(pairs, within, strict=True)])
@@ -426,6 +426,12 @@ def _lines_of(part: Part, c: int) -> slice:
         return slice(0, len(part.fold.calls))
     before = sum(len(numbers) for numbers in part.slices.number[:c])
     return slice(before, before + len(part.slices.number[c]))
+
+
+def _locations_of(part: Part, at: slice) -> Ints:
+    locations = np.array(part.locations, np.int64)
+    ends = part.fold.ends
+    return np.repeat(locations, at.stop - at.start if ends is None else np.diff(ends, prepend=0))
 
 
 def _row_numbers(part: Part, c: int, at: slice) -> Ints:

@@ -21,12 +21,12 @@ def location_mask(recording: Recording, question: Question) -> Mask:
     """Which locations the question asks for."""
     mask = np.ones(len(recording.locations), np.bool_)
     for wanted, names in (
-        (question.process, _process_names(recording)),
-        (question.host, _host_names(recording)),
-        (question.location, list(recording.locations.name)),
+        (question.process, _process_names),
+        (question.host, lambda recording: recording.location_hosts),
+        (question.location, lambda recording: recording.locations.name),
     ):
         if wanted is not None:
-            mask &= [bool(pattern(wanted).search(name)) for name in names]
+            mask &= [bool(pattern(wanted).search(name)) for name in names(recording)]
     return mask
 
 
@@ -43,16 +43,11 @@ def unmatched_words(recording: Recording, question: Question) -> list[Problem]:
     """One problem per regular expression that matches nothing."""
     return [
         *unmatched("process", _process_names(recording), question.process),
-        *unmatched("host", _host_names(recording), question.host),
+        *unmatched("host", recording.location_hosts, question.host),
         *unmatched("location", recording.locations.name, question.location),
         *unmatched("frame", recording.frames.name, question.frame),
     ]
 
 
 def _process_names(recording: Recording) -> list[str]:
-    owners = [recording.owner(row) for row in range(len(recording.locations))]
-    return [recording.processes.name[owner] if owner >= 0 else "" for owner in owners]
-
-
-def _host_names(recording: Recording) -> list[str]:
-    return [recording.location_host(row) for row in range(len(recording.locations))]
+    return [recording.processes.name[owner] if owner >= 0 else "" for owner in recording.owners]

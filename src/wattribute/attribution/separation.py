@@ -38,7 +38,7 @@ def inseparable(recording: Recording, plan: Plan) -> list[Problem]:
         curve = metered(source, recording.clock, question.integrate).energy.between(plan.begin, plan.end)
         if not source.entry.counted or len(source.users) < 2 or not len(curve.times):
             continue
-        size, mask = len(plan.keys.labels), masks(recording, source.of)
+        size, mask = len(plan.keys), masks(recording, source.of)
         done, pieces, counted = np.zeros(size), [], counts.by_location(recording, per)
         for user in source.users:
             keys = plan.keys.masked(mask(user))
@@ -52,7 +52,7 @@ def inseparable(recording: Recording, plan: Plan) -> list[Problem]:
             low, high = separated.alone[at] / done[at], separated.within[at] / done[at]
             shared = 1 - separated.alone[at] / separated.within[at]
             text = (
-                f"{plan.keys.labels[at][0]} and other work shared {source.device.name} for {shared:.0%} of what it used"
+                f"{plan.keys.labels[0][at]} and other work shared {source.device.name} for {shared:.0%} of what it used"
             )
             text += f" meanwhile: they cannot be separated there, and share {question.share!r} is a rule, not a reading"
             problems.append(Problem("inseparable", f"{text}; certain is {low:.3g} to {high:.3g} J per {per}"))

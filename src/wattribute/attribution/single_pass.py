@@ -28,9 +28,10 @@ def curves_and_parts(
         by_row = curves(recording, plan, group, each, whole)
         locations = users(plan, group)
         done = folded(recording, plan, by_row, locations, each, guessed)
-        if len(done) == len(locations):
+        solved = [location for part in done for location in part.locations]
+        if len(solved) == len(locations):
             return by_row, done
-        when = {part.location: whole[part.location] for part in done if part.location in whole}
+        when = {location: whole[location] for location in solved if location in whole}
     unknown = [location for location in asked(plan, group) if location not in when]
     when |= busy(recording, plan, group, unknown, each)
     by_row = curves(recording, plan, group, each, when)

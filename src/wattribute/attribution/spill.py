@@ -13,6 +13,7 @@ from typing import BinaryIO, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._core.library import is_on_disk
 from ..errors import OutputError
 from ..model import Intervals
 
@@ -27,6 +28,8 @@ class Spill:
         self._lock = Lock()
 
     def keep(self, intervals: Intervals) -> Intervals:
+        if is_on_disk(intervals.start):  # those of a large location never were in memory
+            return intervals
         with self._lock:
             self._room -= intervals.start.nbytes + intervals.end.nbytes
             fits = self._room >= 0

@@ -284,8 +284,8 @@ def _solve(work: Work, groups: Sequence[tuple[int, ...]], verbs: Verbs) -> Group
             [devices[at].split.curves[location] for at in own] for location, own in zip(some, sources, strict=True)
         ]
         paths_of = len(recording.frames) if plan.keys.by_path else None
-        folds = arrays.fold(spans, row, len(plan.keys.labels), against, paths_of)
-        folded = (Part(*one) for one in zip(some, sources, folds, strict=True))
+        folds = arrays.fold(spans, row, len(plan.keys), against, paths_of)
+        folded = (Part((at,), own, fold) for at, own, fold in zip(some, sources, folds, strict=True))
         for part in folded:
             parts += with_ranges(recording, plan, [part], devices)
     if work.spans is not None:

@@ -44,7 +44,7 @@ def cut(work: Work, slots: int) -> list[Task | Large]:
     """Tasks of about equal size, the largest first."""
     recording, plan = work.recording, work.plan
     members = [users(plan, group) for group in work.groups]
-    weights = [_events(recording, locations) for locations in members]
+    weights = [events_of(recording, locations) for locations in members]
     fair = sum(weights) / max(slots, 1)
     most = max(1, int(fair) // TASKS_PER_SLOT)
     tasks: list[Task | Large] = []
@@ -68,13 +68,13 @@ def _task(plan: Plan, groups: Sequence[Sequence[int]], events: int) -> Task:
     return Task(own, tuple(tuple(number[row] for row in group) for group in groups), sources, events)
 
 
-def _events(recording: Recording, locations: Sequence[int]) -> int:
+def events_of(recording: Recording, locations: Sequence[int]) -> int:
     """Total events of locations; a location that declares none counts as one."""
     return sum(max(1, int(recording.locations.events[location])) for location in locations)
 
 
 def _shares(recording: Recording, locations: Sequence[int], most: int) -> tuple[tuple[int, ...], ...]:
-    weighed = [(location, _events(recording, [location])) for location in locations]
+    weighed = [(location, events_of(recording, [location])) for location in locations]
     return tuple(tuple(location for location, _ in some) for some in _filled(weighed, most))
 
 

@@ -67,8 +67,10 @@ class Ledger:
 def decide(candidates: Sequence[Candidate]) -> Ledger:
     """Decide which of these devices count."""
     why = [_own_reason(candidate) for candidate in candidates]
-    for host in dict.fromkeys(candidate.device.host for candidate in candidates):
-        rows = [row for row, candidate in enumerate(candidates) if candidate.device.host == host]
+    by_host: dict[str, list[int]] = {}
+    for row, candidate in enumerate(candidates):
+        by_host.setdefault(candidate.device.host, []).append(row)
+    for rows in by_host.values():
         for rule in (_families, _places, _insides, _second_nodes):
             alive = [row for row in rows if not why[row]]
             why_not = rule([candidates[row] for row in alive])
@@ -81,7 +83,9 @@ def decide(candidates: Sequence[Candidate]) -> Ledger:
     wholes = {
         row: parts
         for row, candidate in enumerate(candidates)
-        if candidate.device.kind == "node" and not why[row] and (parts := _parts(candidates, row, why))
+        if candidate.device.kind == "node"
+        and not why[row]
+        and (parts := _parts(candidates, row, by_host[candidate.device.host], why))
     }
     entries = [Entry(not reason, reason) for reason in why]
     for row in wholes:
@@ -168,10 +172,6 @@ def _second_nodes(here: Sequence[Candidate]) -> list[str]:
     return [reason if row in second else "" for row in range(len(here))]
 
 
-def _parts(candidates: Sequence[Candidate], node: int, why: Sequence[str]) -> tuple[int, ...]:
-    host = candidates[node].device.host
-    return tuple(
-        row
-        for row, candidate in enumerate(candidates)
-        if row != node and not why[row] and candidate.device.host == host and contains("node", candidate.device.kind)
-    )
+def _parts(candidates: Sequence[Candidate], node: int, here: Sequence[int], why: Sequence[str]) -> tuple[int, ...]:
+    """The metered parts of a node among the devices of its host."""
+    return tuple(row for row in here if row != node and not why[row] and contains("node", candidates[row].device.kind))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -93,7 +93,10 @@ BOUNDS = ("self_low", "self_high", "total_low", "total_high")  # of a Fold: None
 
 @dataclass(frozen=True)
 class Fold:
-    """One location rolled up. Columns have a value per row; those in joules and ``covered`` one per (curve, row)."""
+    """One location rolled up, or several side by side.
+
+    Columns have a value per row; those in joules and ``covered`` one per (curve, row).
+    """
 
     calls: Int64s
     self_ticks: Int64s
@@ -108,12 +111,26 @@ class Fold:
     total_high: Floats | None
     paths: Paths | None = None
     row: Int64s | None = None  # the numbers of the rows, where only those that were entered are here
+    ends: Int64s | None = None  # of several locations: where the rows of each end
 
     @classmethod
     def of(cls, columns: dict[str, Any]) -> Fold:
         """From the columns a kernel of ``_core`` returns, where paths are a pair (frame, parent)."""
         paths = columns.pop("paths", None)
         return cls(**columns, paths=None if paths is None else Paths(*paths))
+
+    def apart(self) -> list[Fold]:
+        """The fold of each location."""
+        if self.ends is None:
+            return [self]
+        columns = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("paths", "ends")}
+        there = {name: column for name, column in columns.items() if column is not None}
+        folds = []
+        for begin, end in pairwise([0, *self.ends.tolist()]):
+            own = {name: column[..., begin:end] for name, column in there.items()}
+            paths = None if self.paths is None else Paths(self.paths.frame[begin:end], self.paths.parent[begin:end])
+            folds.append(replace(self, **own, paths=paths, ends=None))
+        return folds
 
 
 @dataclass(frozen=True)
@@ -192,8 +209,8 @@ class Guesses(Protocol):
         keys: Keys,
         busy: Sequence[tuple[int, int]] | None = None,
         entered_only: bool = False,
-    ) -> list[Fold]:
-        """``fold`` of several locations of one kind, up to the first that is not ``busy`` as expected.
+    ) -> Fold:
+        """``fold`` of several locations of one kind, up to the first that is not ``busy`` as expected, side by side.
 
         ``entered_only`` leaves out rows that were never entered: see ``Fold.row``.
         """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -29,6 +29,8 @@ _NUMBERS = 82  # columns that bar and numbers take
 _WIDTH = 160  # where the terminal's width is unknown
 _ALIKE = 3  # problems of one kind
 _DEVICES = 6  # devices named in one line
+_BOOKS = 100  # devices in the table of books
+_TABLES = 32  # devices with a table of their rows
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -57,23 +59,44 @@ def _console(stderr: bool = False) -> Console:
 
 def attribution_tables(attribution: Answer, top: int | None = None, width: int = _WIDTH) -> RenderableType:
     """Books, then rows: one table per device when rows are by device, else one for all."""
-    unit = attribution.suffix
+    unit, common = attribution.suffix, _Common.of(attribution)
     parts: list[RenderableType] = [attribution_head(attribution)]
     if "device" not in attribution.rows.columns:
         every = together(attribution.devices.to_dicts())
-        return Group(*parts, Text(), _rows(attribution, attribution.rows, unit, top, None, every, width))
+        return Group(*parts, Text(), _rows(attribution, attribution.rows, unit, top, None, every, width, common))
+    keys = [key for key in ("run", "host", "device", "of") if key in attribution.devices.columns]
+    rows = attribution.rows.partition_by(keys, as_dict=True, maintain_order=True)
+    named = dict.fromkeys(tuple(device[key] for key in keys) for device in attribution.devices.to_dicts())
+    shown = {*[name for name in named if name in rows][:_TABLES]}
     for device in attribution.devices.to_dicts():
-        same = attribution.rows
-        for key in ("run", "host", "device", "of"):
-            same = same.filter(same[key] == device[key]) if key in device else same
-        if len(same):
+        name = tuple(device[key] for key in keys)
+        if name in shown:
+            same = rows[name]
             run = f"{clean(device['run'])}  " if "run" in device else ""
             title = Text.assemble(
                 run, (clean(device["device"]), "bold"), " estimated" if device["estimated"] else "",
                 f"  {clean(device['host'])}  of {device['of']}" if device["host"] else f"  of {device['of']}",
             )  # fmt: skip
-            parts += [Text(), title, _rows(attribution, same, unit, top, device[f"measured_{unit}"], device, width)]
+            table = _rows(attribution, same, unit, top, device[f"measured_{unit}"], device, width, common)
+            parts += [Text(), title, table]
+    if len(rows) > len(shown):
+        words = f"… and {len(rows) - len(shown):,} more devices; --by frame has one table for all, -o FILE every row"
+        parts += [Text(), Text(words, style="dim")]
     return Group(*parts)
+
+
+class _Common(NamedTuple):
+    """What the tables of all devices need."""
+
+    kinds: dict[str, dict[str, str]]
+    by_signal: dict[str, float]
+    wholes: dict[str, float]
+
+    @classmethod
+    def of(cls, attribution: Answer) -> _Common:
+        unit = attribution.suffix
+        by_signal = _by_signal(attribution, unit) if "signal" in attribution.by else {}
+        return cls(_kinds(attribution), by_signal, wholes(attribution, unit))
 
 
 def attribution_head(attribution: Answer) -> RenderableType:
@@ -135,7 +158,8 @@ def _books(attribution: Answer, unit: str) -> FittedTable:
         table.add_column(name, no_wrap=True)
     for name in ("measured", "", "attributed", "", "idle", "", "coverage", "users"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in _shown_books(attribution):
+    books = _shown_books(attribution)
+    for row in books[:_BOOKS]:
         amounts = [row[f"{name}_{unit}"] for name in ("measured", "attributed", "idle")]
         measured, attributed, idle = (amount(one, row["unit"]) for one in amounts)
         if row["estimated"] and row["gain_error"]:
@@ -149,7 +173,19 @@ def _books(attribution: Answer, unit: str) -> FittedTable:
             "–" if row["coverage"] is None else percent(row["coverage"], 1.0),
             count(row["users"]) if row["users"] else "nobody",
         )
+    if more := books[_BOOKS:]:
+        blank: list[Text] = [Text()] * (len(named) - 1)
+        table.add_row(Text(f"… and {len(more):,} more", style="dim"), *blank, *_sums(more, unit))
     return table
+
+
+def _sums(books: Sequence[Mapping[str, Any]], unit: str) -> list[str]:
+    """What devices measured, gave to rows and had idle together; nothing where their units differ."""
+    if len({row["unit"] for row in books}) > 1:
+        return []
+    names = ("measured", "attributed", "idle")
+    whole, used, idle = (amount(sum(row[f"{name}_{unit}"] or 0.0 for row in books), books[0]["unit"]) for name in names)
+    return [whole, "=", used, "+", idle]
 
 
 def _shown_books(attribution: Answer) -> list[dict[str, Any]]:
@@ -192,15 +228,14 @@ def _rows(
     used: float | None,
     device: Mapping[str, Any],
     width: int,
+    common: _Common,
 ) -> FittedTable:
     """Rows as a table; bars are of ``used``, what the device measured, or else, as shares are, of all devices."""
     keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if _worth_showing(attribution, name)]
     shown = rows.head(top or _ROWS).to_dicts()
     room = max(24, (width - _NUMBERS) // max(1, len(keys)))  # long names share what the numbers leave
     names = {key: labels((_name(row[key]) for row in shown), room) for key in keys}
-    kinds = _kinds(attribution)
-    by_signal = _by_signal(attribution, unit) if "signal" in keys else {}
-    all_used = wholes(attribution, unit)
+    kinds, by_signal, all_used = common
     table = FittedTable(drop=("mean", "min", "max", "calls", "power", "rate", "time", "total"))
     for key in keys:
         table.add_column(key, no_wrap=True)

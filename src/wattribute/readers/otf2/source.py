@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._core import otf2 as core
+from ...errors import OutputError
 from ...model import Curve, Fold, Intervals, Keys, Launches, Problem, SpanRows, Spans
 from .anchor import Anchor
 from .tables import DefinitionTables
@@ -73,12 +74,15 @@ class OTF2Spans:
         return spans
 
     def busy(self, location: int, keep: npt.NDArray[np.bool_] | None = None) -> Intervals:
-        columns = core.busy(self.files(location), self.tables(location, keep))
+        try:
+            columns = core.busy(self.files(location), self.tables(location, keep))
+        except OSError as error:
+            raise OutputError(str(error)) from error
         self.note(location, columns)
         return Intervals(columns["start"], columns["end"])
 
     def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
-        [fold] = self.fold_many([location], curves, keys)
+        [fold] = self.fold_many([location], curves, keys).apart()
         return fold
 
     def guess_busy(
@@ -93,10 +97,10 @@ class OTF2Spans:
         keys: Keys,
         busy: Sequence[tuple[int, int]] | None = None,
         entered_only: bool = False,
-    ) -> list[Fold]:
-        read, folds = core.fold_many(self.many(locations), self.tables(locations[0]), curves, keys, busy, entered_only)
-        self._note_many(locations[: len(folds)], read, nested=True)
-        return [Fold.of(columns) for columns in folds]
+    ) -> Fold:
+        read, fold = core.fold_many(self.many(locations), self.tables(locations[0]), curves, keys, busy, entered_only)
+        self._note_many(locations[: len(read.ends)], read, nested=True)
+        return Fold.of({**fold, "ends": read.ends[:, 0]})
 
     def rows(
         self, location: int, curves: Sequence[Curve], keys: Keys, most: int, take: Callable[[SpanRows], None]

@@ -87,6 +87,8 @@ def _with_logs(recording: Recording, options: ReadOptions, metric: str | None = 
 @contextlib.contextmanager
 def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn a refusal of the operating system into one of our errors."""
+    if not os.fspath(path):
+        raise OptionError("an empty path: name a trace, a recording or a log ('.' is this folder)")
     try:
         if not Path(path).exists():
             raise NotFoundError(f"{path}: no such file or folder")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .recording import Signal
 
 _READINGS = ("times", "values")
-MANY_BYTES = 64 << 20  # of readings in one recording: more than that stay in files
+MANY_BYTES = 8 << 20  # of readings in one recording: more than that stay in files
 
 
 class Columns(Protocol):

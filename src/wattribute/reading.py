@@ -14,6 +14,7 @@ from typing import Any
 
 from . import archive
 from .errors import NotFoundError, OptionError, WattributeError, names_keywords
+from .files import filled
 from .model import ReadOptions, Recording
 from .model.question import make
 from .model.select import select_metrics
@@ -87,8 +88,7 @@ def _with_logs(recording: Recording, options: ReadOptions, metric: str | None = 
 @contextlib.contextmanager
 def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn a refusal of the operating system into one of our errors."""
-    if not os.fspath(path):
-        raise OptionError("an empty path: name a trace, a recording or a log ('.' is this folder)")
+    filled(os.fspath(path))
     try:
         if not Path(path).exists():
             raise NotFoundError(f"{path}: no such file or folder")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .recording import Signal
+from .recording import Recording, Signal
 
 _READINGS = ("times", "values")
 MANY_BYTES = 8 << 20  # of readings in one recording: more than that stay in files
@@ -51,6 +53,15 @@ class FileSignal(Signal):
 
     def __reduce__(self) -> Any:
         return _plain, ({f.name: getattr(self, f.name) for f in fields(self)},)
+
+
+def give_back(recording: Recording) -> None:
+    """Return freed memory to the system, where much was used: the allocator of glibc keeps it for later."""
+    if not any(isinstance(signal, FileSignal) for signal in recording.signals):
+        return
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
 
 
 def _plain(state: dict[str, Any]) -> Signal:

@@ -10,9 +10,10 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,7 @@ class ReadingStore:
     limit_bytes: int = MANY_BYTES
     _held_bytes: int = 0
     _end: int = 0
-    _file: IO[bytes] | None = field(default=None, repr=False)
+    _file: int = -1
 
     @property
     def is_full(self) -> bool:
@@ -58,16 +59,18 @@ class ReadingStore:
         return _Piece(self._put(times), self._put(values), len(times))
 
     def _put(self, column: npt.NDArray[Any]) -> npt.NDArray[Any] | _Extent:
+        left, at = memoryview(np.ascontiguousarray(column)).cast("B"), self._end
         try:
-            if self._file is None:
+            if self._file < 0:
                 self._file = _unnamed(self.folder)
-            self._file.seek(self._end)
-            self._file.write(np.ascontiguousarray(column).data)
-            self._file.flush()
+                finalize(self, os.close, self._file)
+            while left:
+                written = os.pwrite(self._file, left, at)
+                left, at = left[written:], at + written
         except OSError:
             return column
         extent = _Extent(self._end, len(column))
-        self._end += column.nbytes
+        self._end = at
         return extent
 
     def column(self, pieces: Sequence[npt.NDArray[Any] | _Extent], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -84,10 +87,9 @@ class ReadingStore:
         return column
 
     def _read(self, piece: _Extent, part: npt.NDArray[Any]) -> None:
-        assert self._file is not None
         buffer, done = memoryview(part).cast("B"), 0
         while done < len(buffer):
-            count = os.preadv(self._file.fileno(), [buffer[done:]], piece.begin + done)
+            count = os.preadv(self._file, [buffer[done:]], piece.begin + done)
             if not count:
                 raise OSError("readings in an unnamed file were cut")
             done += count
@@ -115,9 +117,10 @@ class StoredColumns:
         return self.store.column([piece.values for piece in self.pieces], self.dtype)
 
 
-def _unnamed(folder: Path | None) -> IO[bytes]:
+def _unnamed(folder: Path | None) -> int:
     """A file without a name, beside the journal: a folder of temporary files may be in memory."""
     if folder is not None:
-        with suppress(OSError):
-            return tempfile.TemporaryFile(dir=folder)
-    return tempfile.TemporaryFile()
+        with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
+            return os.dup(file.fileno())
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

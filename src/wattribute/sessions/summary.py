@@ -31,6 +31,7 @@ from ..engines.middle import (
 from ..errors import NoDataError
 from ..model import Device, DeviceSummary, Problem, Question, Recording, Signal, Summary, counts
 from ..model.constants import FULL_COVERAGE, POWER_SPAN_S
+from ..model.stored import give_back
 from ..units import SUFFIXES
 
 Life = tuple[int | None, int | None]
@@ -75,6 +76,7 @@ def summarise(
     scope = scope_of(recording, Question())
     devices, rates = [], []
     for one in metered:  # the curve of one at a time is held: those of a day are large
+        give_back(recording)
         part = _part(recording, one)
         rates += _share(recording, part, scope == "process")
         devices.append(_device(recording, part, begin, end, life))
@@ -84,6 +86,7 @@ def summarise(
     partial = any(device.partial for device in counted) or any(problem.kind == "meter" for problem in recording.noticed)
     notes = [*_silent_rank(recording), *(problem.message for problem in (*recording.problems, *problems))]
     notes += [check.message for check in examine(recording) if check.warns and check.kind in _CHECKS]
+    give_back(recording)
     summary = Summary(
         command=recording.metadata.get("command", []),
         duration_s=(end - begin) / recording.clock.ticks_per_s,

@@ -58,7 +58,7 @@ class Otf2Metric:
     scope: int = -1
     recorder: int = -1  # the id of the location that records it
     group: tuple[int, ...] = ()  # ids of locations, where the scope is a group of them
-    recorders: frozenset[int] = frozenset()  # of a class: ids of the locations that the file says record it
+    recorders: frozenset[int] = frozenset()  # of a class: ids of the locations that the file says record it, or one of the same names
 
 
 _UNDEFINED = Otf2Metric(())
@@ -80,10 +80,11 @@ def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence
     overrides = [Override.parse(text) for text in metric_kinds]
     members = {record[0]: _member(definitions, record, overrides) for record in definitions.of(Kind.MEMBER)}
     classes = {i: tuple(members[m] for m in own if m in members) for i, own, _, _ in definitions.of(Kind.METRIC_CLASS)}
-    declared: dict[int, set[int]] = {}
+    recorders: dict[tuple[str, ...], set[int]] = {}  # by names: each rank may have a class of its own
+    names = {i: tuple(member.name for member in own) for i, own in classes.items()}
     for i, recorder in definitions.of(Kind.RECORDER):
-        declared.setdefault(i, set()).add(recorder)
-    by_id = {i: Otf2Metric(own, recorders=frozenset(declared.get(i, ()))) for i, own in classes.items()}
+        recorders.setdefault(names.get(i, ()), set()).add(recorder)
+    by_id = {i: Otf2Metric(own, recorders=frozenset(recorders.get(names[i], ()))) for i, own in classes.items()}
     by_recorder: dict[int, list[Otf2Metric]] = {}
     groups = {one[0]: tuple(one[3]) for one in definitions.of(Kind.GROUP) if one[4] in _GROUPS_OF_LOCATIONS}
     for i, of, recorder, scope_type, scope in definitions.of(Kind.METRIC_INSTANCE):

@@ -119,7 +119,8 @@ def _finish(folder: Path) -> None:
     from wattribute.sessions.run import finished
 
     result = finished(CommandRecording(CommandEnd(0, START, START + 1), Sampling(folder)), folder, (), "FR", None)
-    assert result.saved and result.summary is not None, result.trouble
+    assert result.saved, result.trouble
+    assert result.summary is not None
     print(json.dumps(result.summary.as_dict()))
 
 
@@ -165,7 +166,9 @@ def _write_journal(folder: Path, hours: float, gpus: int, hz: float) -> None:
     while done < looks:
         number = np.arange(done, min(looks, done + block))
         done += len(number)
-        times = START - SECOND // 10 + (number * (SECOND / hz)).astype(np.int64) + random.integers(0, 10**6, len(number))
+        times = (
+            START - SECOND // 10 + (number * (SECOND / hz)).astype(np.int64) + random.integers(0, 10**6, len(number))
+        )
         rows = np.empty((len(number), 2 * len(channels)), np.int64)
         update = times // (SECOND // 10)
         for at, (channel, every_s) in enumerate(channels):

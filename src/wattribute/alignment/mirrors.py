@@ -41,7 +41,7 @@ class Original:
         return cls(float(steps.sum()), _MIN_RESOLUTIONS * float(resolution))
 
     def same(self, own: Floats, steps: Floats) -> bool:
-        """Whether its own and another's are equal increments but for the rounding of floats, and for those that one sensor got a reading later.
+        """Whether another's increments are equal, but for rounding and for those that one sensor got a reading later.
 
         Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
         """

@@ -118,11 +118,7 @@ def _alone(signals: Sequence[Signal], row: int, clock: Clock) -> list[Check]:
             spacing_ms = 1e3 * float(np.median(np.diff(signal.times[1:][moved]))) / clock.ticks_per_s
             text = f"{_title(signal)}: changes only every {spacing_ms:.3g} ms although read more often"
             checks.append(Check("stale", text, (row,)))
-    elif (
-        len(signal) >= _MIN_READINGS_FOR_SPACING
-        and signal.kind == "gauge"
-        and not (values != values[0]).any()
-    ):
+    elif len(signal) >= _MIN_READINGS_FOR_SPACING and signal.kind == "gauge" and not (values != values[0]).any():
         checks.append(Check("constant", f"{_title(signal)}: never changed", (row,), warns=False))
     if (signal.kind, signal.unit) == ("gauge", "W") and (below := int((values < 0).sum())):
         text = f"{_title(signal)}: {below:,} of {len(signal):,} readings are below 0 W; they count as they are"

@@ -59,7 +59,7 @@ class ReadingStore:
         return _Piece(self._put(times), self._put(values), len(times))
 
     def _put(self, column: npt.NDArray[Any]) -> npt.NDArray[Any] | _Extent:
-        left, at = memoryview(np.ascontiguousarray(column)).cast("B"), self._end
+        left, at = np.ascontiguousarray(column).data.cast("B"), self._end
         try:
             if self._file < 0:
                 self._file = _unnamed(self.folder)
@@ -87,7 +87,7 @@ class ReadingStore:
         return column
 
     def _read(self, piece: _Extent, part: npt.NDArray[Any]) -> None:
-        buffer, done = memoryview(part).cast("B"), 0
+        buffer, done = part.data.cast("B"), 0
         while done < len(buffer):
             count = os.preadv(self._file, [buffer[done:]], piece.begin + done)
             if not count:

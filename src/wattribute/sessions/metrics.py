@@ -39,7 +39,9 @@ def metrics(recording: Recording, summary: Summary) -> dict[str, Any]:
         "energy_high_j": summary.high_j,
         "estimated": summary.estimated,
         "carbon": _carbon(summary, iso(recording, begin), iso(recording, end)),
-        "busy_average": {name: Pool.mean([of[name] for of in chosen.values() if name in of]) for name in _names(chosen)},
+        "busy_average": {
+            name: Pool.mean([of[name] for of in chosen.values() if name in of]) for name in _names(chosen)
+        },
         "devices": [_device(recording, row, chosen.get(row.device, {})) for row in summary.devices],
     }
 

@@ -297,7 +297,7 @@ class Pool(NamedTuple):
     """Sum and number of readings, of which many signals' make a mean."""
 
     total: float
-    count: int
+    number: int
 
     @classmethod
     def of(cls, readings: npt.NDArray[np.float64]) -> Pool:
@@ -306,8 +306,8 @@ class Pool(NamedTuple):
     @staticmethod
     def mean(pools: Sequence[Pool]) -> float | None:
         """The mean of all readings together; None where there are none."""
-        count = sum(pool.count for pool in pools)
-        return sum(pool.total for pool in pools) / count if count else None
+        number = sum(pool.number for pool in pools)
+        return sum(pool.total for pool in pools) / number if number else None
 
 
 def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) -> npt.NDArray[np.float64] | None:
@@ -328,8 +328,8 @@ def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) ->
 
 def _share(recording: Recording, part: _Part, is_own: bool) -> list[str]:
     """Bill a device; where only the command's part counts, note its share, and say it."""
-    inside = part.curve.between(*recording.life)
     how = device_division(recording, part.metered, Question(scope="process"))
+    inside = part.curve.between(*recording.life)
     if inside.measured <= 0:
         return []
     part.bill = bill = bill_of(inside, how, recording.clock.ticks_per_s)

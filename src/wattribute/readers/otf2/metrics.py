@@ -58,7 +58,9 @@ class Otf2Metric:
     scope: int = -1
     recorder: int = -1  # the id of the location that records it
     group: tuple[int, ...] = ()  # ids of locations, where the scope is a group of them
-    recorders: frozenset[int] = frozenset()  # of a class: ids of the locations that the file says record it, or one of the same names
+    recorders: frozenset[int] = (
+        frozenset()
+    )  # of a class: ids of the locations that the file says record it, or one of the same names
 
 
 _UNDEFINED = Otf2Metric(())

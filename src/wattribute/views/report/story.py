@@ -166,7 +166,7 @@ def numbers_of(attribution: Attribution, emissions: Emissions | None) -> list[tu
 
 def _mean_w(attribution: Attribution, long: float) -> float:
     """The sum of the devices' mean powers, each over the time that it was metered, as ``run`` prints it."""
-    metered = [(device["measured_j"], device["coverage"]) for device in summed(attribution)]
+    metered = [(float(device["measured_j"]), device["coverage"]) for device in summed(attribution)]
     return sum(joules / (long * (part if part and part < FULL_COVERAGE else 1.0)) for joules, part in metered)
 
 

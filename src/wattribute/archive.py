@@ -53,6 +53,7 @@ from .model import (
 )
 from .model.select import select_metrics
 from .model.spans import joined, launches_of
+from .model.stored import MANY_BYTES, FileSignal
 from .model.validity import check, typed
 from .plugins import Selection
 
@@ -66,6 +67,8 @@ LAUNCHES = "launches.parquet"
 _TABLES = {"frames": Frames, "nodes": Nodes, "processes": Processes, "locations": Locations}
 ROW_GROUP = 1 << 18  # spans, 9 MB of columns: what is held of a location at a time
 _SIGNAL_COLUMNS = ("times", "values")
+_READINGS = ("signal", "ticks", "value")
+_READING_BYTES = 16  # in memory
 _VALUE_TYPES = ("int64", "uint64", "float64")
 _SPANS = {
     "start": np.int64,
@@ -143,7 +146,7 @@ def _span_files(folder: Path) -> tuple[int, ...]:
 
 def _describe(recording: Recording, state: str) -> dict[str, Any]:
     signals = [
-        {f.name: getattr(s, f.name) for f in fields(s) if f.name not in _SIGNAL_COLUMNS} | {"type": str(s.values.dtype)}
+        {f.name: getattr(s, f.name) for f in fields(s) if f.name not in _SIGNAL_COLUMNS} | {"type": str(s.dtype)}
         for s in recording.signals
     ]
     return {
@@ -200,16 +203,17 @@ def _write_readings(folder: Path, signals: Sequence[Signal]) -> None:
 
     folder.mkdir()
     for kind in _VALUE_TYPES:
-        chosen = [(i, s) for i, s in enumerate(signals) if str(s.values.dtype) == kind]
+        chosen = [(i, s) for i, s in enumerate(signals) if str(s.dtype) == kind]
         schema = pa.schema([("signal", pa.uint32()), ("ticks", pa.int64()), ("value", pa.type_for_alias(kind))])
         with pq.ParquetWriter(
             folder / f"{kind}.parquet", schema, compression="zstd", compression_level=1,
             use_dictionary=["signal", "value"], column_encoding={"ticks": "DELTA_BINARY_PACKED"},
         ) as writer:  # fmt: skip
             for i, s in chosen:
-                for at in range(0, len(s), ROW_GROUP):
+                times, values = s.times, s.values
+                for at in range(0, len(times), ROW_GROUP):
                     part = slice(at, at + ROW_GROUP)
-                    rows = [np.full(len(s.times[part]), i, np.uint32), s.times[part], s.values[part]]
+                    rows = [np.full(len(times[part]), i, np.uint32), times[part], values[part]]
                     writer.write_table(pa.table(rows, schema=schema))
 
 
@@ -381,25 +385,110 @@ def _numbers(column: Any, dtype: Any) -> npt.NDArray[Any]:
 
 
 def _read_signals(folder: Path, described: list[dict[str, Any]], problems: list[Problem]) -> tuple[Signal, ...]:
-    readings: dict[int, tuple[Any, Any]] = {}
     types = [d.pop("type") for d in described]
+    stored: dict[int, ParquetColumns] = {}
+    readings: dict[int, tuple[Any, Any]] = {}
     for kind in sorted(set(types)):
-        table = _parquet(folder / f"{kind}.parquet", problems)
-        if table is None:
-            continue
-        with damage_as_format_error(folder / f"{kind}.parquet"):
-            wanted = {"signal": np.uint32, "ticks": np.int64, "value": kind}
-            owner, ticks, values = (_numbers(table.column(name), dtype) for name, dtype in wanted.items())
-            if (np.diff(owner.astype(np.int64)) < 0).any():
-                raise ValueError("readings of signals that are out of order")
-        edges = np.searchsorted(owner, np.arange(len(types) + 1))
-        for at in np.flatnonzero(np.diff(edges)):
-            readings[int(at)] = ticks[edges[at] : edges[at + 1]], values[edges[at] : edges[at + 1]]
-    signals = []
+        file = folder / f"{kind}.parquet"
+        columns = _stored_columns(file, np.dtype(kind), len(types))
+        if columns is not None:
+            stored |= columns
+        else:
+            readings |= _read_columns(file, kind, len(types), problems)
+    signals: list[Signal] = []
     for i, d in enumerate(described):
         times, values = readings.get(i, (np.empty(0, np.int64), np.empty(0, types[i])))
-        signals.append(typed(Signal, d | {"scale": Fraction(d["scale"]), "times": times, "values": values}))
+        signal = typed(Signal, d | {"scale": Fraction(d["scale"]), "times": times, "values": values})
+        signals.append(FileSignal.of(signal, stored[i]) if i in stored else signal)
     return tuple(signals)
+
+
+def _read_columns(file: Path, kind: str, count: int, problems: list[Problem]) -> dict[int, tuple[Any, Any]]:
+    """Times and values by signal."""
+    table = _parquet(file, problems)
+    if table is None:
+        return {}
+    with damage_as_format_error(file):
+        wanted = {"signal": np.uint32, "ticks": np.int64, "value": kind}
+        owner, ticks, values = (_numbers(table.column(name), dtype) for name, dtype in wanted.items())
+        if (np.diff(owner.astype(np.int64)) < 0).any():
+            raise ValueError("readings of signals that are out of order")
+    edges = np.searchsorted(owner, np.arange(count + 1))
+    return {
+        int(at): (ticks[edges[at] : edges[at + 1]], values[edges[at] : edges[at + 1]])
+        for at in np.flatnonzero(np.diff(edges))
+    }
+
+
+def _stored_columns(file: Path, dtype: np.dtype[Any], count: int) -> dict[int, ParquetColumns] | None:
+    """Columns by signal, to be read when they are looked at; None where there are few readings, or the file is odd."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    groups: dict[int, list[int]] = {}
+    try:
+        with pq.ParquetFile(file) as parquet:
+            metadata = parquet.metadata
+            if metadata.num_rows * _READING_BYTES <= MANY_BYTES or parquet.schema_arrow.names != list(_READINGS):
+                return None
+            for group in range(metadata.num_row_groups):
+                known = metadata.row_group(group).column(0).statistics
+                if known is None or not known.has_min_max or known.min != known.max or not 0 <= known.min < count:
+                    return None
+                groups.setdefault(known.min, []).append(group)
+            lengths = {
+                signal: sum(metadata.row_group(group).num_rows for group in some) for signal, some in groups.items()
+            }
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
+        return None
+    latest: dict[tuple[int, str], npt.NDArray[Any]] = {}
+    return {
+        signal: ParquetColumns(file, tuple(some), lengths[signal], dtype, latest) for signal, some in groups.items()
+    }
+
+
+@dataclass(frozen=True)
+class ParquetColumns:
+    """Times and values of one signal: row groups of a file of readings."""
+
+    file: Path
+    groups: tuple[int, ...]
+    length: int
+    dtype: np.dtype[Any]
+    latest: dict[tuple[int, str], npt.NDArray[Any]]  # columns of the signal that was looked at last, shared by all
+
+    def __len__(self) -> int:
+        return self.length
+
+    def times(self) -> npt.NDArray[np.int64]:
+        return self._column("ticks", np.dtype(np.int64))
+
+    def values(self) -> npt.NDArray[Any]:
+        return self._column("value", self.dtype)
+
+    def _column(self, name: str, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        kept = self.latest.get((self.groups[0], name))
+        if kept is not None:
+            return kept
+        column, at = np.empty(self.length, dtype), 0
+        try:
+            with pq.ParquetFile(self.file) as parquet, damage_as_format_error(self.file):
+                for group in self.groups:
+                    check_size(self.file, _decoded_bytes(parquet.metadata, [group]))
+                    part = _numbers(parquet.read_row_group(group, columns=[name]).column(0), dtype)
+                    column[at : at + len(part)] = part
+                    at += len(part)
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+            raise FormatError(self.file, f"cannot be read ({str(error).splitlines()[0]})") from error
+        if at != self.length:
+            raise FormatError(self.file, f"has {at:,} of {self.length:,} readings")
+        if len(self.latest) > 1:
+            self.latest.clear()
+        self.latest[self.groups[0], name] = column
+        return column
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import FormatError, OutputError, check_name
+from .errors import FormatError, OptionError, OutputError, check_name
 
 _ATTEMPTS = 100  # to remove a folder in which new files appear
 
@@ -127,6 +127,13 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def filled(path: str) -> str:
+    """The path; an empty one, as of a variable that is not set, would be this folder and is refused."""
+    if not path:
+        raise OptionError("an empty path: name a file or a folder ('.' is this one)")
+    return path
 
 
 def check_size(path: Path, size: int | None = None) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import archive
 from .errors import NotFoundError, OptionError, WattributeError, names_keywords
+from .files import filled
 from .model import ReadOptions, Recording
 from .model.question import make
 from .model.select import select_metrics
@@ -87,6 +88,7 @@ def _with_logs(recording: Recording, options: ReadOptions, metric: str | None = 
 @contextlib.contextmanager
 def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn a refusal of the operating system into one of our errors."""
+    filled(os.fspath(path))
     try:
         if not Path(path).exists():
             raise NotFoundError(f"{path}: no such file or folder")

@@ -71,6 +71,15 @@ def test_a_sensor_read_twice_counts_once():
     assert len(merged.devices) == 1
 
 
+def test_runs_of_a_host_that_follow_one_another_are_refused():
+    """Between them nothing was metered: neither counter may speak for the other's time."""
+    first = rank(0, "n0", readings=[(0, 0), (100, 4)])
+    second = rank(0, "n0", offset=5_000, readings=[(0, 9), (100, 12)])
+    with pytest.raises(OptionError, match=r"on n0 was read by two recordings, one after the other: .* compare"):
+        merge([first, second])
+    assert len(merge([first, rank(0, "n1", offset=5_000, readings=[(0, 9), (100, 12)])]).signals) == 2
+
+
 def test_different_rates_meet_in_nanoseconds():
     a = rank(0, "n0", boot="x", epoch=10**18, rate=10**9)
     b = rank(1, "n1", boot="y", epoch=10**18, rate=10**6)

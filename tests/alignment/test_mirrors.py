@@ -12,7 +12,7 @@ def brute_force(counters):
     """For each counter the first original that it repeats."""
     originals, found = {}, []
     for row, steps in enumerate(counters):
-        first = next((at for at, one in originals.items() if one.same(steps)), None)
+        first = next((at for at, one in originals.items() if one.same(counters[at], steps)), None)
         if first is None:
             originals[row] = Original.of(steps)
         found.append(first)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import wattribute
 from wattribute.carbon import with_emissions
 from wattribute.engines.middle import metered_devices
+from wattribute.errors import NoDataError
 from wattribute.model import Device, Signal
 from wattribute.outputs.timeseries.series import ENERGY, series
 from wattribute.sessions.summary import summarise
@@ -129,6 +130,9 @@ def test_dead_and_reset_counters_do_not_count_and_power_takes_their_place():
     assert entries(made([(device, broken)]))["package 0"] == (False, "was reset")
     power = Signal("power", "gauge", "W", counter.times, np.full(11, 50.0), host="n", device="package 0")
     recording = made([(device, broken)])
+    with pytest.raises(NoDataError, match=r"can be counted \(package 0: was reset\); .*--by signal"):
+        wattribute.attribute(recording)
+    assert wattribute.attribute(recording, by="signal").rows["self_j"].sum() > 0
     recording = replace(recording, signals=(*recording.signals, power))
     (one,) = metered_devices(recording)
     assert (recording.signals[one.row].name, one.entry.counted) == ("power", True)

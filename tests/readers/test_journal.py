@@ -1,18 +1,26 @@
 """Journal → Recording: what attribution needs is there; dead, estimated and overlapping sensors are sorted out."""
 
 import json
+import pickle
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import wattribute
+from wattribute import archive
 from wattribute.engines.middle import metered_devices
 from wattribute.journal import file as journal
-from wattribute.model import Device
+from wattribute.model import Device, Signal
 from wattribute.model.constants import COMMAND_CPU_TIME, OTHERS_CPU_TIME
+from wattribute.model.stored import FileSignal
 from wattribute.plugins import Channel
+from wattribute.readers import column_file
 from wattribute.readers import journal as build
+from wattribute.readers.column_file import ReadingStore
 from wattribute.recorders.sampler import plain
+from wattribute.sessions.summary import summarise
 
 SECOND = 1_000_000_000
 
@@ -185,3 +193,50 @@ def test_readings_handed_on_in_blocks_make_the_same_recording(tmp_path, monkeypa
         for one, other in zip(whole.signals, again.signals, strict=True):
             assert one.times.tolist() == other.times.tolist()
             assert one.values.tolist() == other.values.tolist()
+
+
+def test_readings_of_a_long_journal_stay_in_a_file_and_are_the_same(folder, tmp_path, monkeypatch):
+    looks = [{"at": 100 * SECOND + i * SECOND // 4, "cpu_s": [[i / 8], [i / 2]]} for i in range(8)]
+    shares = [{"at": 100 * SECOND + i * SECOND, "shares": {"package 0": 0.25 * i}} for i in range(3)]
+    meters = {"rapl": [channel("package 0", "cpu"), channel("dram 0", "dram")], "hw": [channel("board", "node")]}
+    whole = record(folder, meters, [*LIFE, *looks, *shares], rows=500, until=400)
+    assert not any(isinstance(signal, FileSignal) for signal in whole.signals)
+    monkeypatch.setattr(journal, "BLOCK_BYTES", 1000)  # many pieces
+    monkeypatch.setattr(build, "ReadingStore", partial(ReadingStore, limit_bytes=2000))
+    files = set(folder.iterdir())
+    stored = build.recover(folder)
+    assert set(folder.iterdir()) == files  # theirs has no name
+    assert sum(isinstance(signal, FileSignal) for signal in stored.signals) == 3
+    for before, after in zip(whole.signals, stored.signals, strict=True):
+        assert {name: value for name, value in vars(before).items() if name not in ("times", "values")}.items() <= (
+            vars(after).items()
+        )
+        assert len(after) == len(before)
+        assert (after.times.tolist(), after.values.tolist()) == (before.times.tolist(), before.values.tolist())
+        assert (after.dtype, after.extent, after.moves) == (before.dtype, before.extent, before.moves)
+    monkeypatch.setattr(archive, "MANY_BYTES", 0)
+    archive.save(whole, tmp_path / "whole.watt")
+    archive.save(stored, tmp_path / "stored.watt")
+    for file in (tmp_path / "whole.watt").rglob("*.*"):
+        if file.is_file():
+            assert (tmp_path / "stored.watt" / file.relative_to(tmp_path / "whole.watt")).read_bytes() == (
+                file.read_bytes()
+            )
+    assert summarise(stored).as_dict() == summarise(whole).as_dict()
+    opened = wattribute.read(tmp_path / "stored.watt")
+    assert all(isinstance(signal, FileSignal) for signal in opened.signals)
+    assert wattribute.attribute(opened).rows.equals(wattribute.attribute(whole).rows)
+    one = pickle.loads(pickle.dumps(opened.signals[0]))
+    assert (type(one), one.values.tolist()) == (Signal, whole.signals[0].values.tolist())
+    assert replace(opened.signals[0], host="other").times.tolist() == whole.signals[0].times.tolist()
+
+
+def test_readings_stay_in_memory_where_no_file_can_be_written(folder, monkeypatch):
+    whole = record(folder, {"rapl": [channel("package 0", "cpu")]}, LIFE)
+    monkeypatch.setattr(build, "ReadingStore", partial(ReadingStore, limit_bytes=0))
+
+    def refused(**_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(column_file.tempfile, "TemporaryFile", refused)
+    assert build.recover(folder).signals[0].values.tolist() == whole.signals[0].values.tolist()

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import threading
 import time
+from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from tests.meters.fakes import FakePowercap, Wave
+from tests.meters.test_rapl import CPU_CLOCK, opened, power_pmu
 from wattribute import attribute, count, read, record, region
 from wattribute.errors import OptionError
+from wattribute.meters import perf
 from wattribute.model import Clock, Recording
 from wattribute.readers import region_files
 from wattribute.recorders import regions
@@ -517,7 +520,7 @@ def test_edges_read_at_most_once_per_pause(tmp_path):
         now[0] += 10
         sink.begin("x", None, False)
         sink.close()
-    (times, values) = region_files.edge_readings(tmp_path)[str(tmp_path / "counter0")]
+    [(times, values)] = region_files.edge_readings(tmp_path)[str(tmp_path / "counter0")]
     assert times.tolist() == [10**9, 10**9 + 3 * (499_999 // 2) + 10]
     assert values.tolist() == [5, 5]
 
@@ -573,3 +576,58 @@ def test_a_traced_program_reads_powercap_where_functions_begin(tmp_path):
 def test_what_cannot_be_a_count_is_refused(amount):
     with pytest.raises(OptionError, match="tokens cannot be counted"):
         count("tokens", amount)
+
+
+def test_a_counter_that_counts_from_its_own_beginning_is_aligned_to_the_samplers():
+    """1 per ns up to 60 ns, then 3; the program's counter began 17 ns and 17 counts later."""
+    times = np.arange(0, 101, 20)
+    values = np.where(times < 60, times, 60 + 3 * (times - 60))
+    edges = np.array([25, 50, 65, 95])
+    own = np.where(edges < 60, edges, 60 + 3 * (edges - 60)) - 17
+    aligned = region_files.aligned(times, values, edges, own)
+    # between the readings around each edge: 8 … 28 − 8, so that 17 is known to a few counts
+    assert np.diff(aligned).tolist() == np.diff(own).tolist()
+    assert abs(int(aligned[0]) - 25) <= 6
+    joined = region_files.with_edges(times, values, edges, aligned, None)
+    assert joined[0].tolist() == sorted([*times.tolist(), *edges.tolist()])
+    assert (np.diff(joined[1]) >= 0).all()
+    assert len(region_files.aligned(times, values, np.array([-5, 200]), np.array([1, 2]))) == 0
+
+
+def test_programs_read_counters_of_the_kernel_at_the_edges_of_regions(tmp_path):
+    """A real event of the kernel: its clock, which counts a nanosecond per nanosecond."""
+    event = perf.Event("pkg", "0", 0, 1, 0, Fraction(1))
+    try:
+        perf.opened(event.address).close()
+    except OSError:
+        pytest.skip("perf_event_open is not permitted here (kernel.perf_event_paranoid, or a container)")
+    (tmp_path / "counters").write_text(f"{event.address}\nperf:nonsense\n")
+    with patch.object(regions, "_CHEAP_NS", 10**9), patch.object(regions, "_STALE_NS", 10**12):  # a busy machine
+        sink = regions.Sink(str(tmp_path))
+        for _ in range(3):
+            sink.begin("x", None, False)
+            sink.due_ns = 0
+        sink.close()
+    assert list(region_files.edge_readings(tmp_path)) == [event.address]
+    [(times, values)] = region_files.edge_readings(tmp_path)[event.address]
+    assert len(times) == 3
+    assert (np.diff(values) > 0).all()
+
+
+def test_a_recorded_block_reads_events_of_the_kernel_at_its_edges(tmp_path):
+    """The stand-in of the kernel's power PMU counts nanoseconds: a region's energy is its time."""
+    root = power_pmu(tmp_path / "sys", {"energy-pkg": CPU_CLOCK})
+    opened(root).close()  # skips where events are not permitted
+    with record(meters=[f"rapl:{root}"]) as recorder:
+        for _ in range(20):
+            with region("x"):
+                time.sleep(0.005)
+    (signal,) = (signal for signal in recorder.recording.signals if signal.unit == "J")
+    spans = recorder.recording.spans.spans(0)
+    before = np.searchsorted(signal.times, spans.start) - 1
+    assert (spans.start - signal.times[before]).min() < 100_000  # ns: the best of twenty; the sampler's are 20 ms apart
+    assert signal.declared["file"] == f"perf:1:{CPU_CLOCK}:0"
+    assert (np.diff(signal.values) >= 0).all()
+    # one count per ns, whoever of the two read it: edges are aligned to the sampler's counter
+    slopes = np.diff(signal.values) / np.diff(signal.times)
+    assert np.median(np.abs(slopes - 1)) < 0.1

@@ -1,5 +1,7 @@
 """Several recordings of one job → one: the ranks of all nodes on one timeline.
 
+Recordings of a host that follow one another are no such job: between them nothing was metered, and they are refused.
+
 Recordings of one boot share a monotonic clock and are joined exactly; those of different machines by their wall clocks,
 whose greatest error is stated. A sensor that two recordings read (two samplers on one node) counts once.
 """
@@ -211,6 +213,11 @@ class _Merger:
         other = self.signals.get(key)
         if other is not None:
             kept, left = (moved, other) if _span(moved) > _span(other) else (other, moved)
+            if len(left) and _follow(kept, left):
+                raise OptionError(
+                    f"{signal.name} of {signal.device or 'no device'} on {signal.host} was read by two recordings, one "
+                    "after the other: merge joins recordings of one time; compare them, or attribute them one by one"
+                )
             if len(left):
                 what = f"{signal.name} of {signal.device or 'no device'} on {signal.host}"
                 self.noticed.append(
@@ -252,6 +259,12 @@ def _rank_name(recording: Recording, name: str) -> str:
     """The name of a process with its rank in front, where the recording is that of a rank."""
     rank = (recording.metadata.get("rank") or {}).get("rank")
     return name if rank is None or name.startswith("rank ") else f"rank {rank} {name}".strip()
+
+
+def _follow(one: Signal, other: Signal) -> bool:
+    """Whether the readings of one end before those of the other begin."""
+    (first, last, _), (begin, end, _) = one.extent, other.extent
+    return last < begin or end < first
 
 
 def _span(signal: Signal) -> int:

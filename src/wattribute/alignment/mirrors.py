@@ -29,9 +29,8 @@ _BLOCK_COUNTERS = 256  # counters whose groups are taken at once
 
 @dataclass(frozen=True)
 class Original:
-    """A counter that repeats no earlier one."""
+    """What is known of a counter that repeats no earlier one."""
 
-    steps: Floats
     total: float
     telling: float  # an increment above this is not equal by chance
 
@@ -39,16 +38,15 @@ class Original:
     def of(cls, steps: Floats) -> Original:
         apart = np.diff(np.sort(np.append(steps, 0.0)))
         resolution = apart[apart > _FLOAT_TOLERANCE * float(np.abs(steps).max())].min(initial=np.inf)
-        return cls(steps, float(steps.sum()), _MIN_RESOLUTIONS * float(resolution))
+        return cls(float(steps.sum()), _MIN_RESOLUTIONS * float(resolution))
 
-    def same(self, steps: Floats) -> bool:
-        """Equal increments but for the rounding of floats, and for those that one sensor got a reading later.
+    def same(self, own: Floats, steps: Floats) -> bool:
+        """Whether another's increments are equal, but for rounding and for those that one sensor got a reading later.
 
         Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
         """
         if abs(self.total - float(steps.sum())) > _SUM_TOLERANCE * abs(self.total):
             return False
-        own = self.steps
         moved = (own != 0) | (steps != 0)
         if not moved.any():
             return False
@@ -60,21 +58,35 @@ class Original:
 
 
 def repeated(counters: Sequence[Floats]) -> list[int | None]:
-    """For each counter (all have equally many increments) find the first one that it repeats."""
+    """For each counter (all have equally many increments) find the first one that it repeats.
+
+    The increments may be made when they are asked for: not all are held at once.
+    """
     totals = np.array([steps.sum() for steps in counters], np.float64)
     near = _Near(totals)
     alike = _Alike(counters) if (near.crowd > _MAX_PAIRWISE).any() else None
-    originals: dict[int, Original] = {}
+    originals: dict[int, Original] = {}  # those that others were compared with
     firsts: list[int | None] = []
-    for row, steps in enumerate(counters):
+    for row in range(len(counters)):
         candidates = alike.before(row) if alike is not None and near.crowd[row] > _MAX_PAIRWISE else near.before(row)
-        first = next((at for at in candidates if at in originals and originals[at].same(steps)), None)
-        if first is None:
-            originals[row] = Original.of(steps)
-            if alike is not None:
-                alike.add(row)
-        firsts.append(first)
+        firsts.append(_first(counters, row, [at for at in candidates if firsts[at] is None], originals))
+        if firsts[row] is None and alike is not None:
+            alike.add(row)
     return firsts
+
+
+def _first(counters: Sequence[Floats], row: int, before: Sequence[int], originals: dict[int, Original]) -> int | None:
+    """The first of these counters that a later one repeats."""
+    if not before:
+        return None
+    steps = counters[row]
+    for at in before:
+        own = counters[at]
+        if at not in originals:
+            originals[at] = Original.of(own)
+        if originals[at].same(own, steps):
+            return at
+    return None
 
 
 class _Near:

@@ -10,12 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..model import Clock, Problem, Recording, Signal
 from ..model.counts import is_count
 from ..model.recording import median_step
+from ..model.stored import FileSignal
 from ..sensors import contains
 from .energy import Energy, energy, is_stale
 from .mirrors import repeated
@@ -107,21 +110,18 @@ def _alone(signals: Sequence[Signal], row: int, clock: Clock) -> list[Check]:
     """Check one signal by itself."""
     signal = signals[row]
     checks = []
+    values = signal.values
     if len(signal) >= 2 and signal.kind == "counter":
-        moved = signal.values[1:] != signal.values[:-1]
+        moved = values[1:] != values[:-1]
         if not moved.any():
             checks.append(Check("dead", f"{_title(signal)}: the counter never moved", (row,)))
-        elif is_stale(signal, np.asarray(signal.times), signal.values):
+        elif is_stale(signal, np.asarray(signal.times), values):
             spacing_ms = 1e3 * median_step(signal.times[1:][moved]) / clock.ticks_per_s
             text = f"{_title(signal)}: changes only every {spacing_ms:.3g} ms although read more often"
             checks.append(Check("stale", text, (row,)))
-    elif (
-        len(signal) >= _MIN_READINGS_FOR_SPACING
-        and signal.kind == "gauge"
-        and not (signal.values != signal.values[0]).any()
-    ):
+    elif len(signal) >= _MIN_READINGS_FOR_SPACING and signal.kind == "gauge" and not (values != values[0]).any():
         checks.append(Check("constant", f"{_title(signal)}: never changed", (row,), warns=False))
-    if (signal.kind, signal.unit) == ("gauge", "W") and (below := int((signal.values < 0).sum())):
+    if (signal.kind, signal.unit) == ("gauge", "W") and (below := int((values < 0).sum())):
         text = f"{_title(signal)}: {below:,} of {len(signal):,} readings are below 0 W; they count as they are"
         checks.append(Check("negative", text, (row,)))
     return checks
@@ -140,8 +140,10 @@ def mirrored(recording: Recording) -> list[Check]:
             alike[signal.host, signal.unit, len(signal)].append(row)
     pairs = []
     for rows in (rows for rows in alike.values() if len(rows) > 1):
-        steps = [np.diff(signals[row].values).astype(np.float64) * float(signals[row].scale) for row in rows]
-        pairs += [(rows[at], row) for row, at in zip(rows, repeated(steps), strict=True) if at is not None]
+        steps = _Steps([signals[row] for row in rows])
+        in_files = any(isinstance(signals[row], FileSignal) for row in rows)
+        firsts = repeated(steps if in_files else list(steps))
+        pairs += [(rows[at], row) for row, at in zip(rows, firsts, strict=True) if at is not None]
     checks = []
     for first, row in sorted(pairs, key=lambda pair: pair[1]):
         signal = signals[row]
@@ -151,6 +153,22 @@ def mirrored(recording: Recording) -> list[Check]:
         text = f"{_title(signal)}: mirrors {signals[first].name} (equal increments); count only one of them"
         checks.append(Check("mirrored", text, (first, row)))
     return checks
+
+
+class _Steps(Sequence[npt.NDArray[np.float64]]):
+    """The increments of counters, made when they are asked for."""
+
+    def __init__(self, signals: Sequence[Signal]) -> None:
+        self._signals = signals
+
+    def __len__(self) -> int:
+        return len(self._signals)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        signal = self._signals[at]
+        return np.diff(signal.values).astype(np.float64) * float(signal.scale)
 
 
 def _nested(recording: Recording) -> list[Check]:

@@ -307,6 +307,7 @@ def bill_of(curve: Energy, how: Division, ticks_per_s: int) -> Bill:
     """The bill of a device over all of a curve: static apart, and what is the command's by its own rule."""
     parts = bill_curves(curve, how, ticks_per_s)
     command, others, static = (parts[name].measured if name in parts else np.nan for name in (COMMAND, OTHERS, STATIC))
+    del parts  # before the next ones: the curves of a day are large
     own = divide(curve, replace(how, added=AddedRows(0, 1)), ticks_per_s).own
     limits = (np.nan, np.nan)
     if how.usage is not None and len(own.least):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import NoDataError
 from ..model import Paths, Problem, Recording, counts
+from ..model.constants import FULL_COVERAGE
 from . import exact, key_columns, row_selection
 from .frame_keys import FrameKeys
 from .join import Book, GroupResult, Part, Plan
@@ -531,10 +532,7 @@ def _devices(
                 "why": source.entry.why,
                 "gain_error": source.signal.gain_error,
                 "sensor": "" if source.line is None else source.line.label,
-                **{
-                    f"measured_{end}": None if book.range is None else _number(getattr(book.range, end)[0])
-                    for end in ENDS
-                },
+                **_measured_range(recording, plan, book),
                 "resolution": _resolution(book),
                 **(_static_of(source, book) if plan.has_floors else {}),
             }
@@ -550,6 +548,16 @@ def _devices(
     named = ("measured", "attributed", "idle", *(f"measured_{end}" for end in ENDS))
     named += ("static", "static_low", "static_high") if plan.has_floors else ()
     return table.rename({name: f"{name}_{suffix(books)}" for name in named}), problems
+
+
+def _measured_range(recording: Recording, plan: Plan, book: Book) -> dict[str, float | None]:
+    """The range of what was measured; nothing limits what a run used while it was not metered."""
+    known = [end for end in ENDS if book.range is not None]
+    if None not in recording.life and plan.begin is not None and plan.end is not None and book.ends:
+        covered = min(plan.end, book.ends[-1]) - max(plan.begin, book.ends[0])
+        if covered < FULL_COVERAGE * (plan.end - plan.begin):
+            known = [end for end in known if "high" not in end]
+    return {f"measured_{end}": _number(getattr(book.range, end)[0]) if end in known else None for end in ENDS}
 
 
 def _idle(book: Book, used: float) -> float:

@@ -248,6 +248,12 @@ def sources(recording: Recording, question: Question, topology: Topology) -> tup
             who = users(recording, links, kinds, present)
             reasons = [k.reason for k in links if {*k.locations} & {*who}]
             views.append(replace(source, users=who, reason="; ".join(reasons)))
+    if there and not any(_has_rows(one, metered, question) for one in metered):
+        faults = "; ".join(dict.fromkeys(f"{one.device.name}: {one.entry.why}" for one in metered))
+        raise NoDataError(
+            f"nothing that was metered can be counted ({faults}); see what is known of it with --by signal, "
+            "or choose another with --metric RE"
+        )
     if there and not any(source.users for source in views):
         listed = ", ".join(dict.fromkeys(source.device.name for source in views))
         asked = ", ".join(dict.fromkeys(source.of for source in views))

@@ -93,6 +93,7 @@ class Emissions:
     water_l: float | None = None
     estimated: bool = False  # the energy, or a part of it, comes from a model
     scope: str = "machine"  # all that was metered; "process": the command's share of it
+    unseen: tuple[str, ...] = ()  # devices that were not metered all the time: joules and grams are a lower limit
 
     @property
     def total_g(self) -> float:

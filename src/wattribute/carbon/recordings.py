@@ -18,6 +18,7 @@ from ..engines import attribute
 from ..engines.middle import Energy, MeteredDevice, metered_devices, own_curve, scope_of
 from ..errors import NoDataError, OptionError, names_keywords
 from ..model import Attribution, Question, Recording
+from ..model.constants import FULL_COVERAGE
 from ..reading import as_recording
 from ..units import J_PER_KWH
 from .grams import Emissions, Site, Slice, of_curve
@@ -72,7 +73,29 @@ def of_recording(
     times_ns, joules = curve(recording, question)
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     total = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
-    return replace(total, estimated=any(part.signal.estimated for _, part in counted(recording, question)), scope=scope)
+    devices = counted(recording, question)
+    return replace(
+        total,
+        estimated=any(part.signal.estimated for _, part in devices),
+        scope=scope,
+        unseen=_unseen(recording, question, devices),
+    )
+
+
+def _unseen(
+    recording: Recording, question: Question, devices: Sequence[tuple[MeteredDevice, Energy]]
+) -> tuple[str, ...]:
+    """The devices whose readings leave out a part of a run, with the part that they cover."""
+    begin, end = question.window(recording)
+    if None in recording.life or begin is None or end is None or end <= begin:
+        return ()
+    parts = []
+    for one, part in devices:
+        inside = part.between(begin, end).times
+        covered = (int(inside[-1]) - int(inside[0])) / (end - begin) if len(inside) else 0.0
+        if covered < FULL_COVERAGE:
+            parts.append(f"{one.device.name} was metered for {covered:.0%} of the time")
+    return tuple(parts)
 
 
 def recorded_place(recording: Recording) -> dict[str, Any]:
@@ -98,16 +121,14 @@ def curve(
     Of a recording of ``run`` it is the child's life, as in its summary; in the scope of a process the command's part.
     """
     question = question or Question()
-    window = recording.clock.moment(question.begin), recording.clock.moment(question.end)
     devices = counted(recording, question)
     all_times = [part.times for _, part in devices if len(part.times)]
     if not all_times:
         raise NoDataError("no device counts: `wattribute attribute` says why for each of them")
-    run = recording.metadata.get("run", {})
     times = np.unique(np.concatenate(all_times))
-    first, last = window
-    begin = max(run.get("start_ticks", times[0]), times[0] if first is None else first)
-    end = min(run.get("end_ticks", times[-1]), times[-1] if last is None else last)
+    first, last = question.window(recording)
+    begin = times[0] if first is None else first
+    end = times[-1] if last is None else max(last, begin)
     times = np.unique(np.concatenate([np.clip(times, begin, end), [begin, end]])).astype(np.int64)
     own = (own_curve(recording, one, question, begin, end) for one, _ in devices)
     joules = sum((part.at(times) for part in own), np.zeros(len(times)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -17,7 +18,7 @@ EXAMPLES = (
 
 def add_arguments(parser: Parser) -> None:
     parser.group("Arguments").add_argument(
-        "paths", nargs="+", type=Path, metavar="PATH", help="Recordings of one job: *.watt folders or traces."
+        "paths", nargs="+", metavar="PATH", help="Recordings of one job: *.watt folders or traces."
     )
     parser.group("What").add_argument(
         "--align",
@@ -39,8 +40,9 @@ def run(arguments: Namespace) -> None:
     from ..reading import as_recording, read
 
     paths, options = arguments.paths, reading_from(arguments)
-    for path in paths:
-        if sum(path.resolve() == other.resolve() for other in paths) > 1:
+    places = [os.path.realpath(path) for path in paths]
+    for path, place in zip(paths, places, strict=True):
+        if places.count(place) > 1:
             raise OptionError(f"{path} is named twice; its joules would count double")
     # power logs belong to the whole: joined to every part, they would count as often as there are parts
     logs = ReadOptions(**{name: options.pop(name) for name in ("signals", "offset") if name in options})

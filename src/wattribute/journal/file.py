@@ -19,11 +19,11 @@ import os
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import FormatError, damage_as_format_error
 from ..plugins import Channel
@@ -35,7 +35,7 @@ NAME = "journal"
 MAGIC = b"wattribute-journal 1\n"
 ABOUT, READINGS, EVENT = 1, 2, 3
 NO_READING = -(2**63)  # in the place of a time
-BLOCK_BYTES = 16 << 20  # of readings that are parsed together
+BLOCK_BYTES = 8 << 20  # of readings that are parsed together
 KEPT_BYTES = 64 << 20  # what is held in memory while a disk is full
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
@@ -147,13 +147,20 @@ def mapped(path: Path) -> bytes | mmap:
         return mmap(file.fileno(), 0, access=ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
 
 
-Gather = Callable[[dict[str, Any], int, bytes], None]  # a meter's description, its number, readings of many rounds
+class Sink(Protocol):
+    """Takes what a journal has most of as it is read, so that ``parse`` does not keep it."""
+
+    def readings(self, meter: dict[str, Any], number: int, block: bytes) -> None:
+        """Readings of many rounds of a meter: its description and its number."""
+
+    def takes(self, event: dict[str, Any]) -> bool:
+        """Whether this event is one of many and was noted."""
 
 
-def parse(data: bytes | mmap, path: Path, gather: Gather | None = None) -> Content:
+def parse(data: bytes | mmap, path: Path, sink: Sink | None = None) -> Content:
     """The content of a journal; raises FormatError when not even its first record is whole.
 
-    With ``gather`` readings are handed on in blocks as they come, and not kept: a day of eight GPUs is gigabytes.
+    With a ``sink`` readings are handed on in blocks as they come, and not kept: a day of eight GPUs is gigabytes.
     """
     from mmap import MADV_DONTNEED, PAGESIZE
 
@@ -174,24 +181,26 @@ def parse(data: bytes | mmap, path: Path, gather: Gather | None = None) -> Conte
                 number = _NUMBER.unpack_from(payload)[0]
                 content.readings[number].append(payload[_NUMBER.size :])
                 sizes[number] += len(payload)
-                if gather is not None and sizes[number] >= BLOCK_BYTES:
-                    sizes[number] = _hand_on(content, number, gather)
+                if sink is not None and sizes[number] >= BLOCK_BYTES:
+                    sizes[number] = _hand_on(content, number, sink)
                     if hasattr(data, "madvise"):  # what is parsed need not stay in memory
                         data.madvise(MADV_DONTNEED, 0, end // PAGESIZE * PAGESIZE)
             elif kind == EVENT:
-                content.events.append(json.loads(payload))
+                event = json.loads(payload)
+                if sink is None or not sink.takes(event):
+                    content.events.append(event)
     if content is None:
         raise FormatError(path, "was cut before anything was recorded")
     with damage_as_format_error(path):
-        for number in range(len(content.readings)) if gather is not None else ():
-            _hand_on(content, number, gather)
+        for number in range(len(content.readings)) if sink is not None else ():
+            _hand_on(content, number, sink)
     content.cut = end < len(data)
     return content
 
 
-def _hand_on(content: Content, number: int, gather: Gather | None) -> int:
-    if gather is not None:
-        gather(content.about["meters"][number], number, b"".join(content.readings[number]))
+def _hand_on(content: Content, number: int, sink: Sink | None) -> int:
+    if sink is not None:
+        sink.readings(content.about["meters"][number], number, b"".join(content.readings[number]))
         content.readings[number].clear()
     return 0
 

@@ -1,7 +1,8 @@
 """Rows of the files that a measured program writes: regions, stack samples, calls.
 
-Beside the regions' files lies COUNTERS, written by the sampler: files of counters, a path per line, which are so quick
-that the program reads them at the edges of its regions. Imported while a program under a profile starts, so nothing
+Beside the regions' files lies COUNTERS, written by the sampler: counters that are so quick that the program reads them
+at the edges of its regions, one per line: the path of a file, or PERF_ADDRESS and what opens an event of the kernel.
+Imported while a program under a profile starts, so nothing
 heavier than ``struct``.
 """
 
@@ -15,6 +16,7 @@ READING = struct.Struct("<qqII")  # when (monotonic ns), a counter's value, its 
 REGION_READING = 1 << 29  # in frame: the row is a reading
 
 COUNTERS = "counters"
+PERF_ADDRESS = "perf:"  # then type, config and cpu; such a counter counts from when it was opened
 
 STACK_SAMPLE = struct.Struct("<qqII")  # since (monotonic ns), CPU time of the thread (ns, −1: unknown), lane, stack
 NO_STACK = 0  # the thread is gone, or the mode has no stacks

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from ..journal.layouts import PERF_ADDRESS as ADDRESS
 from .files import text
 
 _SYSCALLS = {"x86_64": 298, "aarch64": 241, "ppc64le": 319, "riscv64": 241, "s390x": 331}
@@ -31,6 +32,11 @@ class Event:
     kind: int
     config: int
     scale: Fraction
+
+    @property
+    def address(self) -> str:
+        """What another process opens the same counter by, see ``opened``."""
+        return f"{ADDRESS}{self.kind}:{self.config}:{self.cpu}"
 
 
 def events(sys: Path) -> list[Event]:
@@ -65,6 +71,12 @@ def _package(sys: Path, cpu: int) -> str:
     topology = sys / f"devices/system/cpu/cpu{cpu}/topology"
     package, die = text(topology / "physical_package_id") or "0", text(topology / "die_id") or "0"
     return package if die == "0" else f"{package} die {die}"
+
+
+def opened(address: str) -> PerfCounter:
+    """The counter at the address of an event, which counts from 0 on; raises OSError."""
+    kind, config, cpu = map(int, address.removeprefix(ADDRESS).split(":"))
+    return PerfCounter(Event("", "", cpu, kind, config, Fraction(1)))
 
 
 class PerfCounter:

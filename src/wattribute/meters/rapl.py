@@ -63,7 +63,8 @@ class Rapl:
                 denied = error.errno in (errno.EACCES, errno.EPERM)
                 reason, fix = f"perf_event_open: {error.strerror}", _PERF_FIX if denied else ""
                 continue
-            self._add(_KINDS[event.domain], event.package, event.scale, None, f"perf energy-{event.domain}")
+            source = f"perf energy-{event.domain}"
+            self._add(_KINDS[event.domain], event.package, event.scale, None, source, event.address)
         return Availability(bool(self.sources), reason, fix)
 
     def _open_powercap(self) -> Availability:

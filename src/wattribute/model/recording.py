@@ -97,6 +97,11 @@ class Signal:
         return len(self.times)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values."""
+        return self.values.dtype
+
+    @property
     def extent(self) -> tuple[int, int, float]:
         """The times of the first and the last reading, and the median time between two."""
         times = self.times

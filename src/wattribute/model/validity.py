@@ -89,8 +89,9 @@ def check(recording: Recording) -> None:
         for name in ("latency_s", "gain_error", "clock_error_s"):
             value = getattr(signal, name)
             _require(value is None or 0 <= value < 1e6, f"a signal whose {name} is {value}")
-        if len(signal.times):
-            extent = max(abs(int(signal.times.min())), abs(int(signal.times.max())))
+        times = signal.times
+        if len(times):
+            extent = max(abs(int(times.min())), abs(int(times.max())))
             _require(extent <= _MAX_TICKS, "readings at impossible times")
     for link in recording.topology:
         _point(np.array(link.locations, np.int64), locations, "locations")

@@ -10,6 +10,7 @@ same kind of device.
 from __future__ import annotations
 
 import shlex
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,6 +23,7 @@ import numpy as np
 
 from ..errors import damage_as_format_error
 from ..journal import file as journal
+from ..journal.layouts import PERF_ADDRESS
 from ..model import (
     Clock,
     Device,
@@ -39,14 +41,17 @@ from ..model import (
 from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, DEAD_S, OTHERS_CPU_TIME
 from ..model.ledger import needless_estimates
 from ..model.select import select_metrics
+from ..model.stored import FileSignal
 from ..model.validity import check
 from ..plugins import Selection
 from . import region_files, stack_files
+from .column_file import ReadingStore, StoredColumns
 
 STALE_S = 0.003  # sensors that refresh less often than this repeat their value between readings
 USUAL = 0.9  # of the spacings of changes: the few longer ones are readings that came late
 _STOPPED_RATIO = 10  # standing still so many times longer than ever before is a counter's end
 _NAME_LENGTH = 200
+_SHARE_KEYS = {COMMAND_SHARE: "shares", COMMAND_SLICES: "slices"}  # of events
 
 
 def detects(path: Path) -> bool:
@@ -79,8 +84,24 @@ class _Channel:
 
     meter: str
     about: dict[str, Any]
-    times: Any  # monotonic ns
-    values: Any
+    columns: StoredColumns
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def times(self) -> Any:
+        """Monotonic ns."""
+        return self.columns.times()
+
+    @property
+    def values(self) -> Any:
+        return self.columns.values()
+
+    def holding(self, times: Any, values: Any) -> _Channel:
+        """The same channel with other readings."""
+        store = self.columns.store
+        return replace(self, columns=replace(self.columns, pieces=(store.add(times, values),)))
 
     @property
     def device(self) -> str:
@@ -94,27 +115,30 @@ class _Channel:
         return self.about["unit"] in ("J", "W")
 
     def is_dead(self) -> bool:
-        if self.about["kind"] != "counter" or len(self.times) < 2:
+        if self.about["kind"] != "counter" or len(self) < 2:
             return False
-        watched_s = (self.times[-1] - self.times[0]) / 1e9
-        still = bool((self.values == self.values[0]).all())
+        times, values = self.times, self.values
+        watched_s = (times[-1] - times[0]) / 1e9
+        still = bool((values == values[0]).all())
         return still and watched_s >= max(DEAD_S, 3 * (self.about["period_s"] or 0.0))
 
     def last_move(self) -> int | None:
         """The reading after which an energy counter no longer moved, though it was read; None: it moved to the end."""
         if self.about["kind"] != "counter" or self.about["unit"] != "J" or self.about["estimated"]:
             return None
-        moves = np.flatnonzero(np.diff(self.values) != 0) + 1
-        if len(moves) <= _STOPPED_RATIO or len(self.times) - moves[-1] <= _STOPPED_RATIO:
+        values = self.values
+        moves = np.flatnonzero(values[1:] != values[:-1]) + 1
+        if len(moves) <= _STOPPED_RATIO or len(self) - moves[-1] <= _STOPPED_RATIO:
             return None
-        still_ns, longest_ns = self.times[-1] - self.times[moves[-1]], np.diff(self.times[moves]).max()
+        times = self.times
+        still_ns, longest_ns = times[-1] - times[moves[-1]], np.diff(times[moves]).max()
         return int(moves[-1]) if still_ns >= max(DEAD_S * 1e9, _STOPPED_RATIO * longest_ns) else None
 
 
 def build(data: bytes | mmap, path: Path, regions: Path | None = None) -> Recording:
     """The Recording of a journal's bytes; ``path`` is for messages, ``regions`` the folder of regions' files."""
-    columns = _Columns()
-    content = journal.parse(data, path, columns.add)
+    columns = _Columns(path.parent)
+    content = journal.parse(data, path, columns)
     with damage_as_format_error(path):
         return _build(content, columns, path, regions)
 
@@ -131,7 +155,7 @@ def _build(content: journal.Content, columns: _Columns, path: Path, regions: Pat
         clock=clock,
         nodes=Nodes.of([(0, host, "node")]),
         devices=_devices(channels, host),
-        signals=(*(_signal(channel, host, clock) for channel in channels), *_accounts(content, host, clock)),
+        signals=(*(_signal(channel, host, clock) for channel in channels), *_accounts(content, columns, host, clock)),
         noticed=tuple(problems),
         metadata=_metadata(content, clock.offset_ticks),
     )
@@ -149,27 +173,60 @@ def fields(channels: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 class _Columns:
-    """Readings by channel, without those that failed: of a GPU most channels are read seldom, and most cells empty."""
+    """Readings by channel, without those that failed (of a GPU most channels are read seldom, and most cells empty);
+    and looks at who used the CPUs and GPUs, of which there are four a second.
+    """
 
-    def __init__(self) -> None:
-        self._blocks: dict[tuple[int, int], list[tuple[Any, Any]]] = {}  # by number of the meter and of the channel
+    def __init__(self, folder: Path) -> None:
+        self._store = ReadingStore(folder)
+        self._pieces: dict[tuple[int, int], list[Any]] = {}  # by number of the meter and of the channel
+        self._look_times, self._look_values, self._look_width = array("q"), array("d"), 0
+        self._shares: dict[tuple[str, str], tuple[array[int], array[float]]] = {}  # by kind and device: times, parts
 
-    def add(self, meter: Mapping[str, Any], number: int, block: bytes) -> None:
+    def readings(self, meter: dict[str, Any], number: int, block: bytes) -> None:
         table = np.frombuffer(block, dtype=np.dtype(fields(meter["channels"])))
         for i in range(len(meter["channels"])):
             there = table[f"t{i}"] != journal.NO_READING
-            column = table[f"t{i}"][there], table[f"v{i}"][there]
-            self._blocks.setdefault((number, i), []).append(column)
+            piece = self._store.add(table[f"t{i}"][there], table[f"v{i}"][there])
+            self._pieces.setdefault((number, i), []).append(piece)
+
+    def takes(self, event: dict[str, Any]) -> bool:
+        if "at" not in event or not event.keys() & {"cpu_s", *_SHARE_KEYS.values()}:
+            return False
+        if "cpu_s" in event:
+            own, machine = event["cpu_s"]
+            width = self._look_width or len(own)
+            if not len(own) == len(machine) == width:
+                raise ValueError(f"CPU time of {len(own)} and {len(machine)} packages, where {width} are")
+            self._look_width = width
+            self._look_times.append(event["at"])
+            self._look_values.extend((*own, *machine))
+        for kind in (COMMAND_SHARE, COMMAND_SLICES):
+            for device, part in (event.get(_SHARE_KEYS[kind]) or {}).items():
+                times, parts = self._shares.setdefault((kind, device), (array("q"), array("d")))
+                times.append(event["at"])
+                parts.append(part)
+        return True
 
     def channels(self, content: journal.Content, number: int) -> list[_Channel]:
-        """The channels of one meter; their blocks are let go."""
+        """The channels of one meter."""
         meter = content.about["meters"][number]
         channels = []
         for i, about in enumerate(meter["channels"]):
-            blocks = self._blocks.pop((number, i))
-            times, values = (np.concatenate([block[which] for block in blocks]) for which in (0, 1))
-            channels.append(_Channel(meter["name"], about, times, values))
+            dtype = np.dtype(np.int64 if about["whole"] else np.float64)
+            columns = StoredColumns(self._store, tuple(self._pieces[number, i]), dtype)
+            channels.append(_Channel(meter["name"], about, columns))
         return channels
+
+    def looks(self) -> tuple[Any, Any, Any]:
+        """When the CPUs were looked at, and CPU seconds per package by then: the command's and the machine's."""
+        seconds = np.array(self._look_values, np.float64).reshape(len(self._look_times), 2, self._look_width)
+        return np.array(self._look_times, np.int64), seconds[:, 0], seconds[:, 1]
+
+    def shares(self, kind: str) -> list[tuple[str, Any, Any]]:
+        """Per device when its users were looked at, and the command's part."""
+        chosen = sorted((device, columns) for (of, device), columns in self._shares.items() if of == kind)
+        return [(device, np.array(times, np.int64), np.array(parts, np.float64)) for device, (times, parts) in chosen]
 
 
 def _with_edges(channels: Sequence[_Channel], regions: Path | None) -> list[_Channel]:
@@ -179,11 +236,21 @@ def _with_edges(channels: Sequence[_Channel], regions: Path | None) -> list[_Cha
     for channel in channels:
         path = channel.about["declared"].get("file")
         if path in edges and channel.about["kind"] == "counter" and channel.about["whole"]:
-            wraps_at = channel.about["wraps_at"]
-            times, values = region_files.with_edges(channel.times, channel.values, *edges[path], wraps_at)
-            channel = replace(channel, times=times, values=values)
+            channel = channel.holding(*_joined(channel, edges[path], path.startswith(PERF_ADDRESS)))
         joined.append(channel)
     return joined
+
+
+def _joined(channel: _Channel, edges: Sequence[tuple[Any, Any]], own_origin: bool) -> tuple[Any, Any]:
+    """A channel's readings with those of several programs; with ``own_origin`` each of them counted from 0."""
+    times, values = channel.times, channel.values
+    if own_origin:
+        fitting = [(at, region_files.aligned(times, values, at, value)) for at, value in edges]
+        edges = [(at, value) for at, value in fitting if len(value)]
+    if not edges:
+        return times, values
+    at, value = (np.concatenate(column) for column in zip(*edges, strict=True))
+    return region_files.with_edges(times, values, at, value, channel.about["wraps_at"])
 
 
 def _living(channels: list[_Channel], problems: list[Problem]) -> list[_Channel]:
@@ -195,11 +262,12 @@ def _living(channels: list[_Channel], problems: list[Problem]) -> list[_Channel]
             text = f"{channel.device}: its energy counter ({source}) exists but does not move; it is dead, not 0 J"
             problems.append(Problem("dead", text))
         elif (last := channel.last_move()) is not None:
-            still_s = (channel.times[-1] - channel.times[last]) / 1e9
+            times = channel.times
+            still_s = (times[-1] - times[last]) / 1e9
             text = f"{channel.device}: its energy counter ({source}) did not move in the last {still_s:.3g} s"
             problems.append(Problem("dead", f"{text}; what was used in them is not known"))
-            kept.append(replace(channel, times=channel.times[: last + 1], values=channel.values[: last + 1]))
-        elif len(channel.times):
+            kept.append(channel.holding(times[: last + 1], channel.values[: last + 1]))
+        elif len(channel):
             kept.append(channel)
     measured = needless_estimates(c.kind_of_device for c in kept if c.is_energy() and not c.about["estimated"])
     return [c for c in kept if not (c.about["estimated"] and c.kind_of_device in measured)]
@@ -207,22 +275,28 @@ def _living(channels: list[_Channel], problems: list[Problem]) -> list[_Channel]
 
 def _clock(content: journal.Content, channels: Sequence[_Channel]) -> Clock:
     times = [event[key] for event in content.events for key in ("start", "end") if key in event]
-    times += [at for c in channels for at in (int(c.times.min()), int(c.times.max()))]
+    times += [at for c in channels for at in _extremes(c.times)]
     begin = min([content.about["monotonic_ns"], *times])
     end = max([content.about["monotonic_ns"], *times])
     epoch_ns = content.about["epoch_ns"] + begin - content.about["monotonic_ns"]
     return Clock(1_000_000_000, offset_ticks=begin, length_ticks=end - begin, epoch_ns=epoch_ns)
 
 
+def _extremes(times: Any) -> tuple[int, int]:
+    return int(times.min()), int(times.max())
+
+
 def _signal(channel: _Channel, host: str, clock: Clock) -> Signal:
     about = channel.about
     period_s = about["period_s"] or 0.1
-    return Signal(
+    columns = replace(channel.columns, origin=clock.offset_ticks)
+    in_file = columns.store.is_full
+    signal = Signal(
         name=f"{channel.meter} {about['name']}",
         kind=about["kind"],
         unit=about["unit"],
-        times=channel.times - clock.offset_ticks,
-        values=channel.values,
+        times=np.empty(0, np.int64) if in_file else columns.times(),
+        values=np.empty(0, columns.dtype) if in_file else columns.values(),
         scale=Fraction(about["scale"]),
         host=host,
         device=channel.device,
@@ -234,39 +308,37 @@ def _signal(channel: _Channel, host: str, clock: Clock) -> Signal:
         declared=about["declared"] | _most_w(about),
         polled=True,
     )
+    return FileSignal.of(signal, columns) if in_file else signal
 
 
-def _accounts(content: journal.Content, host: str, clock: Clock) -> list[Signal]:
+def _accounts(content: journal.Content, columns: _Columns, host: str, clock: Clock) -> list[Signal]:
     """Clocks of the command's CPU time and of everything else's, per package, and the command's part of each GPU."""
     start_event = next((event for event in content.events if "start" in event), {})
     start = start_event.get("start")
     spent = next((event.get("cpu_s") for event in content.events if "end" in event), None)
-    looks = [event for event in content.events if "cpu_s" in event and "at" in event]
+    at, own, machine = columns.looks()
     signals = []
-    if start is not None and len(looks) > 1:
-        first = np.array(looks[0]["cpu_s"][0])
-        before = first if start_event.get("running") else np.zeros(len(first))
-        own = np.array([before, *(look["cpu_s"][0] for look in looks)]) - before
-        machine = np.array([looks[0]["cpu_s"][1], *(look["cpu_s"][1] for look in looks)])
-        own = np.maximum.accumulate(own)
+    if start is not None and len(at) > 1:
+        before = own[0] if start_event.get("running") else np.zeros(own.shape[1])
+        own = np.maximum.accumulate(np.concatenate([before[None], own]) - before)
         whole = own[-1].sum()
         if spent is not None and spent > whole:  # the last look came after its end: the kernel says what it took
             own[-1] += (spent - whole) * (own[-1] / whole if whole > 0 else 1 / own.shape[1])
+        machine = np.concatenate([machine[:1], machine])
         others = np.maximum.accumulate(np.maximum(machine - machine[0] - own, 0.0))
-        times = np.array([start, *(look["at"] for look in looks)], np.int64) - clock.offset_ticks
+        times = np.concatenate([np.array([start], np.int64), at]) - clock.offset_ticks
         kept = np.append(np.diff(times) > 0, True)
         for name, clocks in ((COMMAND_CPU_TIME, own), (OTHERS_CPU_TIME, others)):
             for package in range(clocks.shape[1]):
                 device = f"package {package}" if clocks.shape[1] > 1 else ""
                 micro = np.rint(clocks[kept, package] * 1e6).astype(np.int64)
                 signals.append(Signal(name, "counter", "s", times[kept], micro, Fraction(1, 10**6), host, device))
-    for name, key in ((COMMAND_SHARE, "shares"), (COMMAND_SLICES, "slices")):
-        events = [event for event in content.events if event.get(key)]
-        for device in sorted({device for event in events for device in event[key]}):
-            # a device that no process used in a second says nothing about who used it
-            mine = [(event["at"] - clock.offset_ticks, event[key][device]) for event in events if device in event[key]]
-            at, parts = np.array([at for at, _ in mine], np.int64), np.array([part for _, part in mine], np.float64)
-            signals.append(Signal(name, "gauge", "%", at, 100 * parts, host=host, device=device))
+    for kind in _SHARE_KEYS:
+        # a device that no process used in a second says nothing about who used it
+        for device, times, parts in columns.shares(kind):
+            signals.append(
+                Signal(kind, "gauge", "%", times - clock.offset_ticks, 100 * parts, host=host, device=device)
+            )
     return signals
 
 
@@ -277,12 +349,13 @@ def _latency_s(channel: _Channel) -> float | None:
     c' − b, and is never older than the sensor's period by more than the spacing of readings.
     """
     about = channel.about
-    if about["latency_s"] is not None or about["kind"] != "counter" or len(channel.times) < 2:
+    if about["latency_s"] is not None or about["kind"] != "counter" or len(channel) < 2:
         latency_s: float | None = about["latency_s"]
         return latency_s
-    changes = np.flatnonzero(np.diff(channel.values) != 0) + 1
-    ages = channel.times[changes[1:]] - channel.times[changes[:-1] - 1]
-    watched = channel.times[-1] - channel.times[0]
+    times, values = channel.times, channel.values
+    changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+    ages = times[changes[1:]] - times[changes[:-1] - 1]
+    watched = times[-1] - times[0]
     return float(np.quantile(ages, USUAL) if len(ages) else watched) / 1e9
 
 

@@ -123,23 +123,39 @@ def load(path: Path, first: int = 0, many: int = -1) -> ProcessRegions:
     return process
 
 
-def edge_readings(folder: Path) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Times (monotonic ns) and values of the counters that programs read at the edges of regions, by their files."""
-    parts: dict[str, list[npt.NDArray[Any]]] = {}
+Ints = npt.NDArray[np.int64]
+
+
+def edge_readings(folder: Path) -> dict[str, list[tuple[Ints, Ints]]]:
+    """Times (monotonic ns) and values of the counters that programs read at the edges of regions, by their files: one
+    entry per program."""
+    parts: dict[str, list[tuple[Ints, Ints]]] = {}
     for process in map(load, sorted(folder.glob("*.regions"))):
         for number, path in process.counters.items():
-            parts.setdefault(path, []).append(process.readings[process.readings["counter"] == number])
-    joined = {path: np.concatenate(rows) for path, rows in parts.items()}
-    return {path: (rows["time"].copy(), rows["value"].copy()) for path, rows in joined.items()}
+            rows = process.readings[process.readings["counter"] == number]
+            parts.setdefault(path, []).append((rows["time"].copy(), rows["value"].copy()))
+    return parts
+
+
+def aligned(times: Ints, values: Ints, edge_times: Ints, edge_values: Ints) -> Ints:
+    """The values of a counter that a program opened for itself, counted from where the sampler's began.
+
+    The two differ by a number that lies, for each reading at an edge, between those of the sampler around it.
+    """
+    gap = np.searchsorted(times, edge_times, "right") - 1
+    inside = (gap >= 0) & (gap < len(times) - 1)
+    if not inside.any():
+        return edge_values[:0]
+    gap, at, value = gap[inside], edge_times[inside], edge_values[inside]
+    least, most = int((values[gap] - value).max()), int((values[gap + 1] - value).min())
+    part = (at - times[gap]) / np.maximum(times[gap + 1] - times[gap], 1)
+    likely = round(float(np.median(values[gap] - value + part * (values[gap + 1] - values[gap]))))
+    return edge_values + (min(max(likely, least), most) if least <= most else likely)
 
 
 def with_edges(
-    times: npt.NDArray[np.int64],
-    values: npt.NDArray[np.int64],
-    edge_times: npt.NDArray[np.int64],
-    edge_values: npt.NDArray[np.int64],
-    wraps_at: int | None,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    times: Ints, values: Ints, edge_times: Ints, edge_values: Ints, wraps_at: int | None
+) -> tuple[Ints, Ints]:
     """A counter's readings with those made at edges, in the order of time.
 
     Only what lies between the readings of the sampler around it is believed, and what does not go back: two processes

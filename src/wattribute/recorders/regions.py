@@ -20,11 +20,20 @@ import threading
 from collections.abc import AsyncIterator, Callable, Generator
 from time import monotonic_ns
 from types import TracebackType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from ..errors import OptionError
 from ..journal import launchers
-from ..journal.layouts import COUNT, COUNTERS, READING, REGION, REGION_COUNT, REGION_READING, REGION_RESUMED
+from ..journal.layouts import (
+    COUNT,
+    COUNTERS,
+    PERF_ADDRESS,
+    READING,
+    REGION,
+    REGION_COUNT,
+    REGION_READING,
+    REGION_RESUMED,
+)
 
 FOLDER = "WATTRIBUTE_REGIONS"
 _INFINITY = float("inf")
@@ -43,12 +52,44 @@ F = TypeVar("F", bound=Callable[..., Any])
 Token = tuple["Sink", mmap.mmap, int, int]  # where to store the end of a region, and the key of its lane
 
 
+class _Quick(Protocol):
+    """An open counter; it gives None where it can no longer be read."""
+
+    def read(self) -> int | None: ...
+    def close(self) -> None: ...
+
+
+class _CounterFile:
+    """A file that holds a counter."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(self) -> int | None:
+        try:
+            return int(os.pread(self._file, 64, 0))
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def _opened(path: str) -> _Quick:
+    """Open a counter that the sampler offers; raises OSError."""
+    if not path.startswith(PERF_ADDRESS):
+        return _CounterFile(path)
+    from ..meters import perf
+
+    return perf.opened(path)
+
+
 class EdgeCounters:
     """Quick energy counters, read where a region begins or ends: the sampler's readings are 20 ms apart."""
 
     def __init__(self, folder: str, clock: Callable[[], int]) -> None:
         self.paths: list[str] = []
-        self._files: list[int] = []
+        self._open: list[_Quick] = []
         self._clock, self.due_ns = clock, 0
         try:
             with open(os.path.join(folder, COUNTERS), encoding="utf-8") as file:
@@ -58,38 +99,33 @@ class EdgeCounters:
         cost_ns = 0
         for path in offered:
             try:
-                number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:  # in a container, or another user's
+                counter = _opened(path)
+            except (OSError, ValueError):  # in a container, or another user's
                 continue
-            one_ns = min(self._cost_ns(number) for _ in range(5))
+            one_ns = min(self._cost_ns(counter) for _ in range(5))
             if one_ns > _CHEAP_NS:
-                os.close(number)
+                counter.close()
                 continue
             self.paths.append(path)
-            self._files.append(number)
+            self._open.append(counter)
             cost_ns += one_ns
         self._pause_ns = max(_PAUSE_NS, _SHARE * cost_ns)
 
     def __bool__(self) -> bool:
-        return bool(self._files)
+        return bool(self._open)
 
-    def _cost_ns(self, file: int) -> int:
+    def _cost_ns(self, counter: _Quick) -> int:
         began = self._clock()
-        try:
-            int(os.pread(file, 64, 0))
-        except (OSError, ValueError):
-            return sys.maxsize
-        return self._clock() - began
+        return sys.maxsize if counter.read() is None else self._clock() - began
 
     def read(self, now_ns: int) -> list[tuple[int, int, int]]:
         """(when, value, number) of each counter; the next reading is due after a pause."""
         self.due_ns = now_ns + self._pause_ns
         rows, before = [], now_ns
-        for number, file in enumerate(self._files):
-            try:
-                value = int(os.pread(file, 64, 0))
-            except (OSError, ValueError):  # the program closed it
-                self._files = []
+        for number, counter in enumerate(self._open):
+            value = counter.read()
+            if value is None:  # the program closed it
+                self._open = []
                 self.due_ns = sys.maxsize
                 break
             after = self._clock()
@@ -99,10 +135,10 @@ class EdgeCounters:
         return rows
 
     def close(self) -> None:
-        files, self._files = self._files, []
+        counters, self._open = self._open, []
         self.due_ns = sys.maxsize
-        for file in files:
-            os.close(file)
+        for counter in counters:
+            counter.close()
 
 
 class Sink:

@@ -12,12 +12,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..model import DeviceSummary, Recording, Summary
 from ..units import J_PER_KWH, SUFFIXES
 from .result_series import column
-from .summary import busy_readings
+from .summary import Pool, busy_readings
 
 JSON, YAML = "metrics.json", "metrics.yml"
 
@@ -41,7 +39,9 @@ def metrics(recording: Recording, summary: Summary) -> dict[str, Any]:
         "energy_high_j": summary.high_j,
         "estimated": summary.estimated,
         "carbon": _carbon(summary, iso(recording, begin), iso(recording, end)),
-        "busy_average": {name: _mean([of[name] for of in chosen.values() if name in of]) for name in _names(chosen)},
+        "busy_average": {
+            name: Pool.mean([of[name] for of in chosen.values() if name in of]) for name in _names(chosen)
+        },
         "devices": [_device(recording, row, chosen.get(row.device, {})) for row in summary.devices],
     }
 
@@ -69,29 +69,24 @@ def _carbon(summary: Summary, start: str | None, end: str | None) -> dict[str, A
     return {name: carbon[name] for name in kept} | {"sources": list(carbon["sources"]), "start": start, "end": end}
 
 
-def _busy(recording: Recording, device: str, begin: int, end: int) -> dict[str, Any]:
+def _busy(recording: Recording, device: str, begin: int, end: int) -> dict[str, Pool]:
     """Readings of the time in which a device was in use, by quantity; without any that would tell, nothing."""
-    readings: dict[str, Any] = {}
+    readings: dict[str, Pool] = {}
     for signal in recording.signals:
         if signal.device != device or signal.kind != "gauge" or signal.unit not in SUFFIXES or signal.unit == "J":
             continue
         name = column(signal)
-        values = busy_readings(recording, signal, begin, end)
-        if values is not None and name not in readings:
-            readings[name] = values
+        values = busy_readings(recording, signal, begin, end) if name not in readings else None
+        if values is not None:
+            readings[name] = Pool.of(values)
     return readings
 
 
-def _names(chosen: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _names(chosen: Mapping[str, Mapping[str, Pool]]) -> list[str]:
     return list(dict.fromkeys(name for of in chosen.values() for name in of))
 
 
-def _mean(arrays: list[Any]) -> float | None:
-    pooled = np.concatenate(arrays)
-    return float(pooled.mean()) if len(pooled) else None
-
-
-def _device(recording: Recording, row: DeviceSummary, busy: Mapping[str, Any]) -> dict[str, Any]:
+def _device(recording: Recording, row: DeviceSummary, busy: Mapping[str, Pool]) -> dict[str, Any]:
     properties = next((d.properties for d in recording.devices if d.name == row.device), {})
     kept = ("device", "kind", "energy_j", "low_j", "high_j", "mean_w", "peak_w", "estimated")
     return {
@@ -101,7 +96,7 @@ def _device(recording: Recording, row: DeviceSummary, busy: Mapping[str, Any]) -
         "model": properties.get("model") or None,
         "power_limit_w": _number(properties.get("power_limit_w")),
         "memory_total_bytes": _number(properties.get("memory_bytes")),
-        "busy_average": {name: _mean([values]) for name, values in busy.items()},
+        "busy_average": {name: Pool.mean([pool]) for name, pool in busy.items()},
     }
 
 

@@ -87,9 +87,10 @@ def column(signal: Signal) -> str:
 def _latest(signal: Signal, times: Any) -> Any:
     """The latest value at each time; none before the first. Counters count from their first reading."""
     at = np.searchsorted(signal.times, times, side="right") - 1
-    raw = signal.values[np.maximum(at, 0)]
+    every = signal.values
+    raw = every[np.maximum(at, 0)]
     if signal.kind == "counter":
-        steps = np.diff(signal.values, prepend=signal.values[:1]).astype(np.float64)
+        steps = np.diff(every, prepend=every[:1]).astype(np.float64)
         raw = np.cumsum(np.where(steps < 0, steps + (signal.wraps_at or 0), steps))[np.maximum(at, 0)]
     values = np.asarray(raw, np.float64) * float(signal.scale)
     return np.where(at >= 0, values, np.nan)

@@ -301,10 +301,13 @@ def _summarised(
 
 def _save(recording: Recording, summary: Summary, measures: Mapping[str, Any], folder: Path) -> None:
     from .. import archive
+    from ..model.stored import give_back
     from . import metrics
     from . import result_series as series
 
+    give_back(recording)
     archive.fill(recording, folder)
+    give_back(recording)
     (folder / SUMMARY).write_text(json.dumps(summary.as_dict(), indent=1), encoding="utf-8")
     metrics.write(measures, folder)
     series.write(recording, folder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,12 @@ from ..engines.middle import (
 from ..errors import NoDataError
 from ..model import Device, DeviceSummary, Problem, Question, Recording, Signal, Summary, counts
 from ..model.constants import FULL_COVERAGE, POWER_SPAN_S
+from ..model.stored import give_back
 from ..units import SUFFIXES
 
 Life = tuple[int | None, int | None]
 SEEN_S = 1.0  # without a reading at the end: the sampler had ended
+SHARE_RULE = "by share of busy CPU time, GPUs by utilisation per process: {}"
 BILL = ("command_j", "others_j", "static_j")
 _CURVE_POINTS = 2000
 _CHECKS = (
@@ -70,15 +72,21 @@ def summarise(
     run = recording.metadata.get("run", {})
     life = recording.life
     begin, end = life[0] or 0, recording.clock.length_ticks if life[1] is None else life[1]
-    parts, problems = _parts(recording)
+    metered, problems = _metered(recording)
     scope = scope_of(recording, Question())
-    rule = _share(recording, parts, scope == "process")
-    devices = [_device(recording, part, begin, end, life) for part in parts]
+    devices, rates = [], []
+    for one in metered:  # the curve of one at a time is held: those of a day are large
+        give_back(recording)
+        part = _part(recording, one)
+        rates += _share(recording, part, scope == "process")
+        devices.append(_device(recording, part, begin, end, life))
+        del part
     counted = [device for device in devices if device.counted]
     bill: dict[str, Any] = {name: _sum_known([getattr(device, name) for device in counted]) for name in BILL}
     partial = any(device.partial for device in counted) or any(problem.kind == "meter" for problem in recording.noticed)
     notes = [*_silent_rank(recording), *(problem.message for problem in (*recording.problems, *problems))]
     notes += [check.message for check in examine(recording) if check.warns and check.kind in _CHECKS]
+    give_back(recording)
     summary = Summary(
         command=recording.metadata.get("command", []),
         duration_s=(end - begin) / recording.clock.ticks_per_s,
@@ -91,7 +99,7 @@ def summarise(
         estimated=any(device.estimated for device in counted),
         partial=partial,
         scope=scope,
-        share_rule=rule,
+        share_rule=SHARE_RULE.format(", ".join(rates) or "not known here") if scope == "process" else "",
         **bill,
         busy_mean_w=_busy_mean_w(recording, begin, end, None),
         devices=devices,
@@ -103,7 +111,7 @@ def summarise(
         counts={unit: counts.total(recording, unit, *life) for unit in counts.units(recording)},
     )
     if carbon and summary.energy_j:
-        used = [part for part, device in zip(parts, devices, strict=True) if device.counted]
+        used = [one for one, device in zip(metered, devices, strict=True) if device.counted]
         return _with_carbon(summary, recording, used, begin, end, zone, intensity)
     return summary
 
@@ -131,19 +139,19 @@ def _sum_known(values: Sequence[float | None]) -> float | None:
 # ------------------------------------------------------------------------------------------------------ one device
 
 
-def _parts(recording: Recording) -> tuple[list[_Part], list[Problem]]:
-    """Every metered device with its curve, in the recording's order, then the rests of nodes; and problems."""
+def _metered(recording: Recording) -> tuple[list[MeteredDevice], list[Problem]]:
+    """Every metered device, in the recording's order, then the rests of nodes; and problems."""
     try:
         metered, problems = ledger(recording)
     except NoDataError:
         return [], []
     order = {(device.host, device.name): at for at, device in enumerate(recording.devices)}
-    parts = []
-    for one in sorted(metered, key=lambda one: order.get((one.device.host, one.device.name), len(order))):
-        curve = one.energy(recording)
-        notes = [problem.message for problem in curve.problems if problem.kind != "stale"]
-        parts.append(_Part(one, curve, notes=notes))
-    return parts, problems
+    return sorted(metered, key=lambda one: order.get((one.device.host, one.device.name), len(order))), problems
+
+
+def _part(recording: Recording, metered: MeteredDevice) -> _Part:
+    curve = metered.energy(recording)
+    return _Part(metered, curve, notes=[problem.message for problem in curve.problems if problem.kind != "stale"])
 
 
 def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life) -> DeviceSummary:
@@ -281,9 +289,25 @@ def _busy_mean_w(recording: Recording, begin: int, end: int, device: Device | No
     for d in recording.devices if device is None else [device]:
         powers = [s for s in recording.signals if s.device == d.name and s.kind == "gauge" and s.unit == "W"]
         readings = busy_readings(recording, powers[0], begin, end) if powers else None
-        chosen += [] if readings is None else [readings]
-    pooled = np.concatenate(chosen) if chosen else np.empty(0)
-    return float(pooled.mean()) if len(pooled) else None
+        chosen += [] if readings is None else [Pool.of(readings)]
+    return Pool.mean(chosen)
+
+
+class Pool(NamedTuple):
+    """Sum and number of readings, of which many signals' make a mean."""
+
+    total: float
+    number: int
+
+    @classmethod
+    def of(cls, readings: npt.NDArray[np.float64]) -> Pool:
+        return cls(float(readings.sum()), len(readings))
+
+    @staticmethod
+    def mean(pools: Sequence[Pool]) -> float | None:
+        """The mean of all readings together; None where there are none."""
+        number = sum(pool.number for pool in pools)
+        return sum(pool.total for pool in pools) / number if number else None
 
 
 def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) -> npt.NDArray[np.float64] | None:
@@ -292,38 +316,32 @@ def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) ->
     use = next((s for s in gauges if s.name.endswith("utilisation")), None)
     if use is None or not len(use):
         return None
-    inside = (signal.times >= begin) & (signal.times <= end)
-    at = np.searchsorted(use.times, signal.times[inside], side="left" if signal is use else "right")
-    busy = use.values[np.clip(at, 0, len(use) - 1)] > 0  # the next one tells of the time before it
+    times = signal.times
+    inside = (times >= begin) & (times <= end)
+    at = np.searchsorted(use.times, times[inside], side="left" if signal is use else "right")
+    busy = (use.values > 0)[np.clip(at, 0, len(use) - 1)]  # the next one tells of the time before it
     return np.asarray(signal.values[inside][busy] * float(signal.scale), np.float64)
 
 
 # --------------------------------------------------------------------------------------------------------- the whole
 
 
-def _share(recording: Recording, parts: Sequence[_Part], is_own: bool) -> str:
-    """Bill each device; where only the command's part counts, its share of it, and the rule in words."""
-    rates = []
-    for part in parts:
-        inside = part.curve.between(*recording.life)
-        how = device_division(recording, part.metered, Question(scope="process"))
-        if inside.measured <= 0:
-            continue
-        part.bill = bill = bill_of(inside, how, recording.clock.ticks_per_s)
-        if not is_own:
-            continue
-        if how.usage is None:
-            part.notes.append(undivided_reason(part.device))
-            continue
-        ends = (bill.own_j, bill.own_low_j, bill.own_high_j)
-        likely, low, high = (value / inside.measured for value in ends)
-        part.shares = likely, min(low, likely), max(high, likely)
-        rates.append(f"{part.device.name} {likely:.1%}")
-    return (
-        f"by share of busy CPU time, GPUs by utilisation per process: {', '.join(rates) or 'not known here'}"
-        if is_own
-        else ""
-    )
+def _share(recording: Recording, part: _Part, is_own: bool) -> list[str]:
+    """Bill a device; where only the command's part counts, note its share, and say it."""
+    how = device_division(recording, part.metered, Question(scope="process"))
+    inside = part.curve.between(*recording.life)
+    if inside.measured <= 0:
+        return []
+    part.bill = bill = bill_of(inside, how, recording.clock.ticks_per_s)
+    if not is_own:
+        return []
+    if how.usage is None:
+        part.notes.append(undivided_reason(part.device))
+        return []
+    ends = (bill.own_j, bill.own_low_j, bill.own_high_j)
+    likely, low, high = (value / inside.measured for value in ends)
+    part.shares = likely, min(low, likely), max(high, likely)
+    return [f"{part.device.name} {likely:.1%}"]
 
 
 def _known(value: float) -> float | None:
@@ -333,7 +351,7 @@ def _known(value: float) -> float | None:
 def _with_carbon(
     summary: Summary,
     recording: Recording,
-    parts: Sequence[_Part],
+    metered: Sequence[MeteredDevice],
     begin: int,
     end: int,
     zone: str | None,
@@ -342,7 +360,7 @@ def _with_carbon(
     from ..carbon import emissions
 
     ticks = np.linspace(begin, end, min(_CURVE_POINTS, max(2, (end - begin) // recording.clock.ticks(0.1)))).astype(int)
-    joules = sum(own_curve(recording, part.metered, None, *recording.life).at(ticks) for part in parts)
+    joules = sum(own_curve(recording, one, None, *recording.life).at(ticks) for one in metered)
     epoch_ns = (recording.clock.epoch_ns or 0) + recording.clock.ns(ticks)
     emitted = emissions((epoch_ns, joules), zone=zone, intensity=intensity)
     carbon = emitted.as_dict() | {"estimated": summary.estimated}

@@ -78,8 +78,11 @@ def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
         spread = f" ({si(result.low_g, 'g')} … {si(result.high_g, 'g')} for 90 % of countries)"
     mark = " estimated" if result.estimated else ""
     whose = ", the command's share of the machine (--scope process)" if result.scope == "process" else ""
-    yield "energy", f"{si(result.energy_j, 'J')}{mark} in {seconds(result.duration_s)}{whose}"
-    yield "CO2e", si(result.co2e_g, "g") + spread + mark
+    least = "≥ " if result.unseen else ""
+    yield "energy", f"{least}{si(result.energy_j, 'J')}{mark} in {seconds(result.duration_s)}{whose}"
+    yield "CO2e", least + si(result.co2e_g, "g") + spread + mark
+    if result.unseen:
+        yield "not seen", "; ".join(map(clean, result.unseen))
     yield "intensity", f"{result.g_per_kwh:.4g} g/kWh" + (f" × PUE {result.pue:g}" if result.pue != 1 else "")
     zone = result.name + (f" ({result.zone})" if result.zone else "")
     yield "zone", zone + (": assumed, name yours with --zone" if result.assumed else "")

@@ -12,7 +12,7 @@ from ..comparison.repeats import Repeats
 from ..model import DeviceSummary, Interval, Summary
 from .fitted_table import FittedTable
 from .names import clean
-from .numbers import bounded, count, seconds, si
+from .numbers import at_least, bounded, count, seconds, si
 
 _PLACES = 5  # more recordings than this are named by the first and the last
 
@@ -80,8 +80,7 @@ def _headline(summary: Summary) -> Text:
 def _energy(used: Summary | DeviceSummary) -> str:
     """Energy with its range; what was not seen whole has a lower limit only."""
     if used.partial and used.energy_j is not None:
-        least = used.energy_j if used.low_j is None else used.low_j
-        return f"≥ {si(least, 'J')} ({si(used.energy_j, 'J')} seen)"
+        return at_least(used.energy_j, used.energy_j if used.low_j is None else used.low_j, None)
     return bounded(used.energy_j, used.low_j, used.high_j)
 
 

@@ -128,8 +128,19 @@ def together(devices: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def measured_range(devices: Iterable[Mapping[str, Any]], unit: str = "j") -> tuple[float | None, float | None]:
-    """The range of what several devices measured together: the sums of their ends; none where one has none."""
+    """The range of what several devices measured together: the sums of their ends; none where one has none.
+
+    Where a device was not metered all the time, only the lower end is known.
+    """
     ends = [row_range(device, device, unit, "measured") for device in devices]
-    if not ends or any(low is None or high is None for low, high in ends):
+    if not ends or any(low is None for low, _ in ends):
         return None, None
-    return math.fsum(low or 0.0 for low, _ in ends), math.fsum(high or 0.0 for _, high in ends)
+    least = math.fsum(low or 0.0 for low, _ in ends)
+    return least, None if any(high is None for _, high in ends) else math.fsum(high or 0.0 for _, high in ends)
+
+
+def at_least(value: float | None, low: float | None, high: float | None, unit: str = "J") -> str:
+    """A value with its range, as ``bounded``; where only the lower end is known, that and what was seen."""
+    if value is None or low is None or high is not None:
+        return bounded(value, low, high, unit)
+    return f"≥ {si(low, unit)} ({si(value, unit)} seen)"

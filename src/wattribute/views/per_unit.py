@@ -7,7 +7,7 @@ from typing import Any
 
 from ..model import Attribution
 from .names import clean
-from .numbers import bounded, count, measured_range
+from .numbers import at_least, bounded, count, measured_range
 
 
 def whole_per_unit(attribution: Attribution) -> str:
@@ -19,11 +19,11 @@ def whole_per_unit(attribution: Attribution) -> str:
     ends = (whole, *measured_range(measured.to_dicts(), attribution.suffix))
     value, low, high = (None if end is None else end / attribution.count for end in ends)
     what = "estimated" if measured["estimated"].any() else "measured"
-    words = f"{bounded(value, low, high, attribution.unit)} {what}"
+    words = f"{at_least(value, low, high, attribution.unit)} {what}"
     if "co2e_g" in measured.columns and whole:
         g_per_j = float(measured["co2e_g"].sum()) / whole
         grams = [None if end is None else g_per_j * end for end in (value, low, high)]
-        words += f", CO2e {bounded(grams[0], grams[1], grams[2], 'g')}"
+        words += f", CO2e {at_least(grams[0], grams[1], grams[2], 'g')}"
     return f"{words}, idle included ({count(attribution.count)} counted)"
 
 

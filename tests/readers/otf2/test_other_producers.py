@@ -252,3 +252,32 @@ def test_energy_of_apex_is_joules_since_the_last_reading(tmp_path):
     found = wattribute.attribute(recording, by="location")
     assert found.rows["self_j"].to_list() == [100]
     assert found.rows["location"].to_list() == ["process 4711/thread 0"]
+
+
+@pytest.mark.parametrize("recorders", ["each", "none", "one"])
+def test_counters_that_ranks_record_of_themselves_are_devices_of_their_own(tmp_path, recorders):
+    """A class without an instance applies to the location that records it, as energy too; one recorder of a host
+    speaks for the host."""
+    with Writer(tmp_path / "t", ticks_per_s=1) as trace:
+        node = trace.node("n01", "node", domain="shared_memory")
+        work = trace.region("work")
+        threads = [trace.location("Master thread", trace.process(f"MPI Rank {r}", node)) for r in (0, 1)]
+        member = trace.member("PROBE", "#")
+        only = recorders == "one"
+        metrics = [
+            trace.metric_class([member], "strict", -1 if recorders == "none" else thread.number)
+            for thread in (threads[:1] if only else threads)
+        ]
+        for r, thread in enumerate(threads):
+            thread.enter(0, work)
+            if r < len(metrics):
+                readings(thread, metrics[r], 0, 100 * (r + 1), 200 * (r + 1))
+            thread.leave(20, work)
+    recording = wattribute.read(tmp_path / "t", metric_kinds=["PROBE=counter:J"])
+    rows = wattribute.attribute(recording, by=("device", "process")).rows
+    joules = {(row["device"], row["process"]): row["self_j"] for row in rows.to_dicts() if row["self_j"]}
+    if only:
+        assert joules == {("PROBE", "MPI Rank 0"): 100, ("PROBE", "MPI Rank 1"): 100}
+    else:
+        names = [f"PROBE (MPI Rank {r}/Master thread)" for r in (0, 1)]
+        assert joules == {(names[0], "MPI Rank 0"): 200, (names[1], "MPI Rank 1"): 400}

@@ -58,6 +58,9 @@ class Otf2Metric:
     scope: int = -1
     recorder: int = -1  # the id of the location that records it
     group: tuple[int, ...] = ()  # ids of locations, where the scope is a group of them
+    recorders: frozenset[int] = (
+        frozenset()
+    )  # of a class: ids of the locations that the file says record it, or one of the same names
 
 
 _UNDEFINED = Otf2Metric(())
@@ -79,7 +82,11 @@ def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence
     overrides = [Override.parse(text) for text in metric_kinds]
     members = {record[0]: _member(definitions, record, overrides) for record in definitions.of(Kind.MEMBER)}
     classes = {i: tuple(members[m] for m in own if m in members) for i, own, _, _ in definitions.of(Kind.METRIC_CLASS)}
-    by_id = {i: Otf2Metric(own) for i, own in classes.items()}
+    recorders: dict[tuple[str, ...], set[int]] = {}  # by names: each rank may have a class of its own
+    names = {i: tuple(member.name for member in own) for i, own in classes.items()}
+    for i, recorder in definitions.of(Kind.RECORDER):
+        recorders.setdefault(names.get(i, ()), set()).add(recorder)
+    by_id = {i: Otf2Metric(own, recorders=frozenset(recorders.get(names[i], ()))) for i, own in classes.items()}
     by_recorder: dict[int, list[Otf2Metric]] = {}
     groups = {one[0]: tuple(one[3]) for one in definitions.of(Kind.GROUP) if one[4] in _GROUPS_OF_LOCATIONS}
     for i, of, recorder, scope_type, scope in definitions.of(Kind.METRIC_INSTANCE):
@@ -290,7 +297,13 @@ def scope_of(metric: Otf2Metric, recording: Recording, model: DefinitionTables, 
     rows = tuple(sorted(model.location_row[one] for one in metric.group if one in model.location_row))
     if rows:
         return Scope(recording.location_host(rows[0]), f"group {metric.scope}", "", rows)
-    return Scope(recording.location_host(location))
+    host = recording.location_host(location)
+    if metric.members and metric.scope_type < 0 and locations.kind[location] != "metric":  # of a class
+        recorders = {model.location_row[one] for one in metric.recorders if one in model.location_row}
+        is_only = sum(recording.location_host(one) == host for one in recorders) == 1
+        if not is_only and any(member.sensor.device for member in metric.members):
+            return Scope(host, recording.location_labels[location], "", (location,), True)
+    return Scope(host)
 
 
 def _node_scope(recording: Recording, node: int) -> Scope:
@@ -308,14 +321,20 @@ def links(signals: Sequence[Signal], metrics: Otf2Metrics, recording: Recording,
     """Who uses the devices of metrics whose scope is smaller than a host."""
     devices = {(signal.host, signal.device) for signal in signals}
     links: dict[tuple[str, str], Link] = {}
+    recorded: dict[str, set[int]] = {}
+    for signal in signals:
+        if signal.device:
+            recorded.setdefault(signal.name, set()).add(signal.location)
     for metric in metrics.by_id.values():
-        if metric.recorder not in model.location_row:
-            continue
-        scope = scope_of(metric, recording, model, model.location_row[metric.recorder])
-        for device in {scope.device(member) for member in metric.members if scope.narrows(member) and scope.locations}:
-            if (scope.host, device) in devices:
-                reason = f"declared for {scope.name}"
-                links.setdefault((scope.host, device), Link(scope.host, device, scope.locations, reason))
+        rows = {model.location_row[metric.recorder]} if metric.recorder in model.location_row else set()
+        if metric.scope_type < 0:
+            rows = {row for member in metric.members for row in recorded.get(member.name, ())}
+        for scope in (scope_of(metric, recording, model, row) for row in sorted(rows)):
+            narrow = [member for member in metric.members if scope.narrows(member) and scope.locations]
+            for device in {scope.device(member) for member in narrow}:
+                if (scope.host, device) in devices:
+                    reason = f"declared for {scope.name}"
+                    links.setdefault((scope.host, device), Link(scope.host, device, scope.locations, reason))
     return list(links.values())
 
 

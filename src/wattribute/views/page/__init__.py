@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...files import filled
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -73,7 +75,7 @@ def _session(source: Any, compare: Any, progress: Any, options: dict[str, Any]) 
     from .session import Session
 
     def given(what: Any) -> Any:
-        return what if what is None or isinstance(what, Recording) else Path(what)
+        return what if what is None or isinstance(what, Recording) else Path(filled(os.fspath(what)))
 
     return Session(given(source), options, given(compare), progress)
 

@@ -115,7 +115,7 @@ def _summary(recording: Recording, devices: list[dict[str, Any]]) -> list[str]:
     place = "kernels" if all(book["of"] == "kernels" for book in added) else "spans"
     sure = {bool(book["estimated"]) for book in added}
     word = "measured and estimated" if len(sure) > 1 else "estimated" if True in sure else "measured"
-    whole = numbers.bounded(total["measured_j"], *numbers.measured_range(added))
+    whole = numbers.at_least(total["measured_j"], *numbers.measured_range(added))
     parts.append(f"{whole} {word}")
     return [*parts, f"{numbers.si(total['attributed_j'], 'J')} in {place}", f"{numbers.si(total['idle_j'], 'J')} idle"]
 

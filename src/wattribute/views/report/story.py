@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...errors import NoDataError
 from ...model import Attribution, Problem, Recording
-from ...model.constants import OTHERS, STATIC
+from ...model.constants import FULL_COVERAGE, OTHERS, STATIC
 from .. import charts, names
 from ..charts.captions import by_frame, device_label, run_name
 from ..charts.curves import attributed_ticks
@@ -17,7 +17,7 @@ from ..charts.tables import has_stacks, one_view, regrouped
 from ..charts.totals import known, summed, total
 from ..description import missing_events
 from ..kinds import KINDS, kind
-from ..numbers import amount, bounded, count, measured_range, percent, row_range, seconds, si, together
+from ..numbers import amount, at_least, bounded, count, measured_range, percent, row_range, seconds, si, together
 from ..per_unit import row_per_unit, whole_per_unit
 from ..plot import read_source
 
@@ -148,7 +148,7 @@ def numbers_of(attribution: Attribution, emissions: Emissions | None) -> list[tu
     """The numbers at the head of a report: the whole with its range, its parts, time, power, emissions."""
     measured, idle, long = total(attribution, "measured"), total(attribution, "idle"), _seconds(attribution)
     numbers = [
-        (known(attribution), bounded(measured, *measured_range(summed(attribution)), attribution.unit)),
+        (known(attribution), at_least(measured, *measured_range(summed(attribution)), attribution.unit)),
         ("in spans", f"{amount(measured - idle, attribution.unit)} ({percent(measured - idle, measured)})"),
         ("idle", f"{amount(idle, attribution.unit)} ({percent(idle, measured)})"),
         ("time", seconds(long)),
@@ -156,12 +156,18 @@ def numbers_of(attribution: Attribution, emissions: Emissions | None) -> list[tu
     if words := whole_per_unit(attribution):
         numbers.append((f"per {names.clean(str(attribution.question.per))}", words))
     if attribution.unit == "J":
-        numbers.append(("mean power", si(measured / long, "W") if long else "–"))
+        numbers.append(("mean power", si(_mean_w(attribution, long), "W") if long else "–"))
     if emissions is not None:
         part = "" if abs(emissions.energy_j - measured) <= 0.001 * measured else f" of {si(emissions.energy_j, 'J')}"
         place = " (world average)" if emissions.assumed else ""
         numbers.append(("emissions", f"{si(emissions.total_g, 'g')} CO₂e{part}{place}"))
     return numbers
+
+
+def _mean_w(attribution: Attribution, long: float) -> float:
+    """The sum of the devices' mean powers, each over the time that it was metered, as ``run`` prints it."""
+    metered = [(float(device["measured_j"]), device["coverage"]) for device in summed(attribution)]
+    return sum(joules / (long * (part if part and part < FULL_COVERAGE else 1.0)) for joules, part in metered)
 
 
 def _who(attribution: Attribution, zone: str | None) -> Section:
@@ -230,9 +236,12 @@ def _paths(attribution: Attribution) -> list[Section]:
 def _sensors(attribution: Attribution) -> Section:
     """Which sensor spoke for which device, how often, and how finely."""
     rows = []
-    signals = {(signal.host, signal.name): signal for signal in attribution.recording.signals}
+    recorded = attribution.recording.signals
+    by_name = {(signal.host, signal.name): signal for signal in recorded}
+    of_device = {(signal.host, signal.device, signal.name): signal for signal in recorded}
     for device in attribution.devices.to_dicts():
-        signal = signals.get((device["host"], device["signal"]))
+        named = (device["host"], device["signal"])
+        signal = of_device.get((device["host"], device["device"], device["signal"])) or by_name.get(named)
         readings = len(signal) if signal is not None else 0
         spacing = "–"
         if signal is not None and readings > 1:
@@ -243,7 +252,7 @@ def _sensors(attribution: Attribution) -> Section:
             device_label(attribution, device["host"], device["device"]), names.clean(device["signal"]),
             "model" if device["estimated"] else signal.kind if signal is not None else "–", count(readings), spacing,
             si(device.get("resolution"), "J"), coverage,
-            bounded(device["measured_j"], *row_range(device, device, which="measured")),
+            at_least(device["measured_j"], *row_range(device, device, which="measured")),
         ])  # fmt: skip
     columns = ["device", "sensor", "kind", "readings", "every", "resolves", "covers spans", "measured"]
     return Section("Sensors", table=StoryTable(columns, rows, frozenset(range(3, 8))))

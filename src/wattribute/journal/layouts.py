@@ -1,7 +1,7 @@
 """Rows of the files that a measured program writes: regions, stack samples, calls.
 
 Beside the regions' files lies COUNTERS, written by the sampler: files of counters, a path per line, which are so quick
-that the program reads them at the edges of its regions. Imported while a program under a profile starts, so nothing
+that the program reads them at the edges of its regions, and a watch at its looks. Imported while a program under a profile starts, so nothing
 heavier than ``struct``.
 """
 
@@ -23,6 +23,7 @@ STACK_WAITS = 1 << 29  # … or waited for one; neither: it was blocked
 FIRST_LANE = 1 << 20  # of a watch: the tracer's are below
 MEMORY_LANE = 0xFFFFFFFF  # in the place of a lane: the row holds resident bytes instead of CPU time
 NATIVE_LANE = 0xFFFFFFFE  # … CPU time of threads without a Python stack, and in stack the lane that it counts for
+COUNTER_LANE = 0xFFFFFFFD  # … the value of a quick energy counter, and in stack its number
 DELAY_LANE = 1 << 30  # in lane: the row holds how long the thread has waited for a CPU (ns)
 
 CALL = struct.Struct("<qII")  # when (monotonic ns), frame and flags, lane

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
+from itertools import chain
 from mmap import mmap
 from pathlib import Path
 from typing import Any
@@ -124,18 +125,19 @@ def _build(content: journal.Content, columns: _Columns, path: Path, regions: Pat
     problems = [Problem("meter", event["problem"]) for event in content.events if "problem" in event]
     if content.cut:
         problems.append(Problem("cut", f"{path}: ends in the middle of a record; all before it is kept"))
-    channels = _living(_with_edges(channels, regions), problems)
+    profiled = [] if regions is None else stack_files.profiled_processes(regions)
+    channels = _living(_with_edges(channels, regions, profiled), problems)
     clock = _clock(content, channels)
     host = str(content.about.get("host", ""))
     recording = Recording(
         clock=clock,
         nodes=Nodes.of([(0, host, "node")]),
         devices=_devices(channels, host),
-        signals=(*(_signal(channel, host, clock) for channel in channels), *_accounts(content, host, clock)),
+        signals=(*(_signal(channel, host, clock) for channel in channels), *Accounts(host, clock).signals(content.events)),
         noticed=tuple(problems),
         metadata=_metadata(content, clock.offset_ticks),
     )
-    recording = _with_spans(recording, content, regions)
+    recording = _with_spans(recording, content, regions, profiled)
     check(recording)
     return recording
 
@@ -172,15 +174,22 @@ class _Columns:
         return channels
 
 
-def _with_edges(channels: Sequence[_Channel], regions: Path | None) -> list[_Channel]:
-    """The same with the readings that programs made of quick counters at the edges of their regions."""
-    edges = {} if regions is None else region_files.edge_readings(regions)
+def _with_edges(
+    channels: Sequence[_Channel], regions: Path | None, profiled: Sequence[stack_files.ProfiledProcess]
+) -> list[_Channel]:
+    """The same with the readings that programs made of quick counters, at the edges of their regions and at looks."""
+    edges: dict[str, list[Any]] = {}
+    for path, *columns in chain(
+        () if regions is None else region_files.edge_readings(regions), *(one.edge_readings() for one in profiled)
+    ):
+        edges.setdefault(path, []).append(columns)
     joined = []
     for channel in channels:
         path = channel.about["declared"].get("file")
         if path in edges and channel.about["kind"] == "counter" and channel.about["whole"]:
             wraps_at = channel.about["wraps_at"]
-            times, values = region_files.with_edges(channel.times, channel.values, *edges[path], wraps_at)
+            read = (np.concatenate(column) for column in zip(*edges[path], strict=True))
+            times, values = region_files.with_edges(channel.times, channel.values, *read, wraps_at)
             channel = replace(channel, times=times, values=values)
         joined.append(channel)
     return joined
@@ -236,38 +245,69 @@ def _signal(channel: _Channel, host: str, clock: Clock) -> Signal:
     )
 
 
-def _accounts(content: journal.Content, host: str, clock: Clock) -> list[Signal]:
-    """Clocks of the command's CPU time and of everything else's, per package, and the command's part of each GPU."""
-    start_event = next((event for event in content.events if "start" in event), {})
-    start = start_event.get("start")
-    spent = next((event.get("cpu_s") for event in content.events if "end" in event), None)
-    looks = [event for event in content.events if "cpu_s" in event and "at" in event]
-    signals = []
-    if start is not None and len(looks) > 1:
-        first = np.array(looks[0]["cpu_s"][0])
-        before = first if start_event.get("running") else np.zeros(len(first))
-        own = np.array([before, *(look["cpu_s"][0] for look in looks)]) - before
-        machine = np.array([looks[0]["cpu_s"][1], *(look["cpu_s"][1] for look in looks)])
-        own = np.maximum.accumulate(own)
+class Accounts:
+    """Clocks of the command's CPU time and of everything else's, per package, and the command's part of each GPU.
+
+    Made of a journal's events, batch by batch: each batch goes on where the last one ended.
+    """
+
+    def __init__(self, host: str, clock: Clock) -> None:
+        self._host, self._clock = host, clock
+        self._start: dict[str, Any] = {}
+        self._spent: float | None = None  # by the command, as the kernel says at its end
+        self._looks: list[Mapping[str, Any]] = []  # the last of which may have come after the command's end
+        self._zero: Any = None  # (the command's, the machine's) seconds at the start
+        self._last: Any = None  # … and since then, at the last look of the batch before: the command's, others'
+
+    def signals(self, events: Sequence[Mapping[str, Any]], last: bool = True) -> list[Signal]:
+        """The signals of a batch of events; with ``last`` also what was kept back."""
+        for event in events:
+            if "start" in event and not self._start:
+                self._start = dict(event)
+            if "end" in event and self._spent is None:
+                self._spent = event.get("cpu_s")
+            if "cpu_s" in event and "at" in event:
+                self._looks.append(event)
+        return [*self._clocks(last), *self._gpus(events)]
+
+    def _clocks(self, last: bool) -> list[Signal]:
+        if "start" not in self._start or len(self._looks) < (1 if last and self._last else 2):
+            return []
+        looks, self._looks = (self._looks, []) if last else (self._looks[:-1], self._looks[-1:])
+        own, machine = (np.array([look["cpu_s"][side] for look in looks]) for side in (0, 1))
+        times = np.array([look["at"] for look in looks], np.int64) - self._clock.offset_ticks
+        if self._last is None:
+            before = own[0] if self._start.get("running") else np.zeros(own.shape[1])
+            self._zero, self._last = (before, machine[0]), (0 * before, 0 * before)
+            times = np.append(self._start["start"] - self._clock.offset_ticks, times)
+            own, machine = np.vstack([before, own]), np.vstack([machine[:1], machine])
+        own = np.maximum(np.maximum.accumulate(own - self._zero[0]), self._last[0])
         whole = own[-1].sum()
-        if spent is not None and spent > whole:  # the last look came after its end: the kernel says what it took
-            own[-1] += (spent - whole) * (own[-1] / whole if whole > 0 else 1 / own.shape[1])
-        others = np.maximum.accumulate(np.maximum(machine - machine[0] - own, 0.0))
-        times = np.array([start, *(look["at"] for look in looks)], np.int64) - clock.offset_ticks
+        if last and self._spent is not None and self._spent > whole:  # the last look came after its end
+            own[-1] += (self._spent - whole) * (own[-1] / whole if whole > 0 else 1 / own.shape[1])
+        others = np.maximum(np.maximum.accumulate(machine - self._zero[1] - own), self._last[1])
+        self._last = own[-1], others[-1]
         kept = np.append(np.diff(times) > 0, True)
+        signals = []
         for name, clocks in ((COMMAND_CPU_TIME, own), (OTHERS_CPU_TIME, others)):
             for package in range(clocks.shape[1]):
                 device = f"package {package}" if clocks.shape[1] > 1 else ""
                 micro = np.rint(clocks[kept, package] * 1e6).astype(np.int64)
-                signals.append(Signal(name, "counter", "s", times[kept], micro, Fraction(1, 10**6), host, device))
-    for name, key in ((COMMAND_SHARE, "shares"), (COMMAND_SLICES, "slices")):
-        events = [event for event in content.events if event.get(key)]
-        for device in sorted({device for event in events for device in event[key]}):
-            # a device that no process used in a second says nothing about who used it
-            mine = [(event["at"] - clock.offset_ticks, event[key][device]) for event in events if device in event[key]]
-            at, parts = np.array([at for at, _ in mine], np.int64), np.array([part for _, part in mine], np.float64)
-            signals.append(Signal(name, "gauge", "%", at, 100 * parts, host=host, device=device))
-    return signals
+                clock = Signal(name, "counter", "s", times[kept], micro, Fraction(1, 10**6), self._host, device)
+                signals.append(clock)
+        return signals
+
+    def _gpus(self, events: Sequence[Mapping[str, Any]]) -> list[Signal]:
+        signals = []
+        for name, key in ((COMMAND_SHARE, "shares"), (COMMAND_SLICES, "slices")):
+            told = [event for event in events if event.get(key)]
+            for device in sorted({device for event in told for device in event[key]}):
+                # a device that no process used in a second says nothing about who used it
+                mine = [(event["at"], event[key][device]) for event in told if device in event[key]]
+                at = np.array([at for at, _ in mine], np.int64) - self._clock.offset_ticks
+                parts = 100 * np.array([part for _, part in mine], np.float64)
+                signals.append(Signal(name, "gauge", "%", at, parts, host=self._host, device=device))
+        return signals
 
 
 def _latency_s(channel: _Channel) -> float | None:
@@ -322,10 +362,14 @@ def _title(about: dict[str, Any]) -> str:
     return title if len(title) <= _NAME_LENGTH else title[: _NAME_LENGTH - 1] + "…"
 
 
-def _with_spans(recording: Recording, content: journal.Content, regions: Path | None) -> Recording:
+def _with_spans(
+    recording: Recording,
+    content: journal.Content,
+    regions: Path | None,
+    profiled: list[stack_files.ProfiledProcess],
+) -> Recording:
     """The program's own regions, or else one span for its whole life; and who uses the devices."""
     if regions is not None:
-        profiled = stack_files.profiled_processes(regions)
         recording = region_files.join(recording, regions, but={process.pid for process in profiled})
         recording = stack_files.join(recording, regions, profiled)
     run = recording.metadata["run"]

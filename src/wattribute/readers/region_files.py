@@ -8,7 +8,7 @@ is inside another) are cut in two: the model wants one span inside the other, an
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -123,14 +123,15 @@ def load(path: Path, first: int = 0, many: int = -1) -> ProcessRegions:
     return process
 
 
-def edge_readings(folder: Path) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Times (monotonic ns) and values of the counters that programs read at the edges of regions, by their files."""
-    parts: dict[str, list[npt.NDArray[Any]]] = {}
+Readings = tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]]  # a counter's file, times (monotonic ns), values
+
+
+def edge_readings(folder: Path) -> Iterator[Readings]:
+    """The readings of counters that programs made at the edges of regions."""
     for process in map(load, sorted(folder.glob("*.regions"))):
         for number, path in process.counters.items():
-            parts.setdefault(path, []).append(process.readings[process.readings["counter"] == number])
-    joined = {path: np.concatenate(rows) for path, rows in parts.items()}
-    return {path: (rows["time"].copy(), rows["value"].copy()) for path, rows in joined.items()}
+            rows = process.readings[process.readings["counter"] == number]
+            yield path, rows["time"].copy(), rows["value"].copy()
 
 
 def with_edges(

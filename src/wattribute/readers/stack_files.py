@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..journal.layouts import DELAY_LANE, MEMORY_LANE, NATIVE_LANE, NO_STACK, REGION_RESUMED
+from ..journal.layouts import COUNTER_LANE, DELAY_LANE, MEMORY_LANE, NATIVE_LANE, NO_STACK, REGION_RESUMED
 from ..journal.ranks import rank_of
 from ..model import Frames, Locations, Nodes, Problem, Processes, Recording, Signal, Spans, SpanTable
 from ..model.constants import CPU_LOAD, CPU_TIME
@@ -46,6 +46,8 @@ class ProfiledProcess:
     stacks: dict[int, tuple[int, int]] = field(default_factory=dict)  # stack → (its caller's stack, frame)
     lanes: dict[int, dict[str, Any]] = field(default_factory=dict)
     samples: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _SAMPLE))
+    counters: dict[int, str] = field(default_factory=dict)  # quick energy counters that its watch read: their files
+    readings: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _SAMPLE))  # … and what they said
     calls: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _CALL))
     problems: list[str] = field(default_factory=list)
     is_watched: bool = False  # by recorders.watch: rows are looks, not beginnings
@@ -53,6 +55,12 @@ class ProfiledProcess:
     @property
     def pid(self) -> int:
         return int(self.header.get("pid", 0))
+
+    def edge_readings(self) -> Iterator[region_files.Readings]:
+        """The readings of counters that its watch made at its looks."""
+        for number, path in self.counters.items():
+            rows = self.readings[self.readings["stack"] == number]
+            yield path, rows["time"].copy(), rows["value"].copy()
 
     def last_ns(self) -> int:
         """When it was last seen, and the time that its last stack is held at least."""
@@ -74,6 +82,8 @@ def load(path: Path) -> ProfiledProcess:
             process.stacks[entry["stack"]] = entry["parent"], entry["frame"]
         elif "frame" in entry:
             process.frames[entry["frame"]] = entry
+        elif "counter" in entry:
+            process.counters[entry["counter"]] = entry["path"]
         elif "lane" in entry:
             process.lanes[entry["lane"]] = entry
         elif "sampler" in entry:
@@ -82,7 +92,9 @@ def load(path: Path) -> ProfiledProcess:
             process.problems.append(entry["problem"])
         else:
             process.header = entry
-    process.samples = _rows(path.with_suffix(".samples"), _SAMPLE)
+    samples = _rows(path.with_suffix(".samples"), _SAMPLE)
+    is_reading = samples["lane"] == COUNTER_LANE
+    process.samples, process.readings = samples[~is_reading], samples[is_reading]
     process.calls = _rows(path.with_suffix(".calls"), _CALL)
     return process
 

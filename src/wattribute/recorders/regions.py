@@ -49,7 +49,7 @@ class EdgeCounters:
     def __init__(self, folder: str, clock: Callable[[], int]) -> None:
         self.paths: list[str] = []
         self._files: list[int] = []
-        self._clock, self.due_ns = clock, 0
+        self._clock, self.due_ns, self.pause_ns = clock, 0, _PAUSE_NS
         try:
             with open(os.path.join(folder, COUNTERS), encoding="utf-8") as file:
                 offered = file.read().splitlines()
@@ -68,10 +68,15 @@ class EdgeCounters:
             self.paths.append(path)
             self._files.append(number)
             cost_ns += one_ns
-        self._pause_ns = max(_PAUSE_NS, _SHARE * cost_ns)
+        self.pause_ns = max(_PAUSE_NS, _SHARE * cost_ns)
 
     def __bool__(self) -> bool:
         return bool(self._files)
+
+    @property
+    def files(self) -> list[int]:
+        """The open files, for a reader that is not this one."""
+        return list(self._files)
 
     def _cost_ns(self, file: int) -> int:
         began = self._clock()
@@ -83,7 +88,7 @@ class EdgeCounters:
 
     def read(self, now_ns: int) -> list[tuple[int, int, int]]:
         """(when, value, number) of each counter; the next reading is due after a pause."""
-        self.due_ns = now_ns + self._pause_ns
+        self.due_ns = now_ns + self.pause_ns
         rows, before = [], now_ns
         for number, file in enumerate(self._files):
             try:

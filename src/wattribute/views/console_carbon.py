@@ -73,13 +73,11 @@ def _per_unit(sci: Sci, market: Emissions | None, factors: bool) -> Iterable[tup
 
 
 def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
-    spread = ""
-    if result.low_g is not None and result.high_g is not None:
-        spread = f" ({si(result.low_g, 'g')} … {si(result.high_g, 'g')} for 90 % of countries)"
+    countries = ", over 90 % of countries" if result.low_g is not None else ""
     mark = " estimated" if result.estimated else ""
     whose = ", the command's share of the machine (--scope process)" if result.scope == "process" else ""
-    yield "energy", f"{si(result.energy_j, 'J')}{mark} in {seconds(result.duration_s)}{whose}"
-    yield "CO2e", si(result.co2e_g, "g") + spread + mark
+    yield "energy", f"{bounded(result.energy_j, result.energy_low_j, result.energy_high_j)}{mark} in {seconds(result.duration_s)}{whose}"
+    yield "CO2e", bounded(result.co2e_g, *result.range_g, "g") + mark + countries
     yield "intensity", f"{result.g_per_kwh:.4g} g/kWh" + (f" × PUE {result.pue:g}" if result.pue != 1 else "")
     zone = result.name + (f" ({result.zone})" if result.zone else "")
     yield "zone", zone + (": assumed, name yours with --zone" if result.assumed else "")

@@ -72,7 +72,10 @@ def _profile(
     bill: str,
     width: int,
 ) -> RenderableType:
-    parts: list[RenderableType] = [attribution_head(functions)]
+    share_of = ""
+    if tree is None and (others := _others(rows)).any():
+        share_of = f"{si(float(rows.filter(~others)['self_j'].sum()), 'J')}, what the program itself got"
+    parts: list[RenderableType] = [attribution_head(functions, share_of)]
     parts += [Text(bill)] if bill else []
     parts += [Text(), _table(rows, functions, top, width) if tree is None else _tree(tree, functions, top)]
     for heading, lines in memory.items():
@@ -96,11 +99,15 @@ def _where(row: Mapping[str, Any]) -> str:
     return f"{clean(short)}:{row['line']}"
 
 
+def _others(rows: pl.DataFrame) -> pl.Series:
+    """Which rows are not the program's."""
+    return rows["frame"].is_in([OTHERS, STATIC])
+
+
 def _table(rows: pl.DataFrame, attribution: Attribution, top: int, width: int) -> FittedTable:
     """Functions by the sum of their devices, shares of what the program itself got, and a column per device."""
     devices = _counted(attribution)
-    is_own = ~rows["frame"].is_in([OTHERS, STATIC])
-    own, rest = rows.filter(is_own), rows.filter(~is_own)
+    own, rest = rows.filter(~_others(rows)), rows.filter(_others(rows))
     shown, whole = own.head(top).to_dicts(), float(own["self_j"].sum())
     named = [name for name in rows.columns if name in {device["device"] for device in devices}][:_DEVICES]
     several = len(named) > 1

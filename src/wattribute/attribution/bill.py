@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ Floats = npt.NDArray[np.float64]
 MAX_EFFICIENCY_RATIO = 2.0
 # of CPU time between two looks: the kernel counts in ticks, and looks are a quarter second apart
 CLOCK_ERROR_RATIO = 1.05
+TICK_S = 0.01  # in which the kernel counts: so much of others' may stand in the look before or after
 MAX_LOAD_RATIO = 4.0  # between neighbouring looks; joules per CPU second change with the root of it
 KIND = "others"  # of the locations that are added
 COMMAND = "command"
@@ -71,6 +73,16 @@ class CommandUsage:
     def between(self, times: Ints) -> tuple[Floats, Floats]:
         """What each used from each of these times to the next."""
         return tuple(np.diff(np.interp(times, self.times, column)) for column in (self.own, self.others))  # type: ignore[return-value]
+
+    @cached_property
+    def misplaced(self) -> Floats:
+        """Seconds of others that may be counted in another look, up to each time; no more than looks around counted."""
+        if self.looks is None or len(self.looks) < 3:
+            return np.zeros(len(self.times))
+        spent = np.maximum(self.between(self.looks)[1], 0.0)
+        around = np.maximum(spent, np.maximum(np.append(0.0, spent[:-1]), np.append(spent[1:], 0.0)))
+        ticks: Floats = np.interp(self.times, self.looks, _running(np.minimum(around, TICK_S)))
+        return ticks
 
     def efficiency_ratio(self, times: Ints) -> Floats:
         """By how much joules per CPU second may differ from each of these times to the next."""
@@ -209,7 +221,8 @@ def _parts(usage: CommandUsage, curve: Energy) -> tuple[Floats, Floats, Floats]:
     """
     own, others = usage.between(curve.times)
     part, ratio = _ratio(own, others), usage.efficiency_ratio(curve.times)
-    low, high = _ratio(own, ratio * others), _ratio(ratio * own, others)
+    misplaced = np.diff(np.interp(curve.times, usage.times, usage.misplaced))
+    low, high = _ratio(own, ratio * (others + misplaced)), _ratio(ratio * own, np.maximum(others - misplaced, 0.0))
     if reach := max(curve.reach_ticks, curve.latency_ticks):
         early = np.stack([curve.times[:-1] - reach, curve.times[1:]])
         own_early, others_early = (

@@ -320,9 +320,11 @@ def bill_of(curve: Energy, how: Division, ticks_per_s: int) -> Bill:
     """The bill of a device over all of a curve: static apart, and what is the command's by its own rule."""
     parts = bill_curves(curve, how, ticks_per_s)
     command, others, static = (parts[name].measured if name in parts else np.nan for name in (COMMAND, OTHERS, STATIC))
-    own = divide(curve, replace(how, added=AddedRows(0, 1)), ticks_per_s).own
+    own, _, _, _, ends, _ = divide(curve, replace(how, added=AddedRows(0, 1)), ticks_per_s)
     limits = (np.nan, np.nan)
-    if how.usage is not None and len(own.least):
+    if how.usage is not None and ends:  # of a gauge or an estimate
+        limits = ends[0].measured, ends[1].measured
+    elif how.usage is not None and len(own.least):
         limits = float(own.least.sum()), float(own.most.sum())
     return Bill(command, others, static, own.measured, *limits)
 

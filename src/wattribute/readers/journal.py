@@ -133,7 +133,10 @@ def _build(content: journal.Content, columns: _Columns, path: Path, regions: Pat
         clock=clock,
         nodes=Nodes.of([(0, host, "node")]),
         devices=_devices(channels, host),
-        signals=(*(_signal(channel, host, clock) for channel in channels), *Accounts(host, clock).signals(content.events)),
+        signals=(
+            *(_signal(channel, host, clock) for channel in channels),
+            *Accounts(host, clock).signals(content.events),
+        ),
         noticed=tuple(problems),
         metadata=_metadata(content, clock.offset_ticks),
     )

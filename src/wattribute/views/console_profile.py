@@ -30,7 +30,7 @@ _WIDTH = 160  # where the terminal's width is unknown
 _NUMBERS = 106  # columns that bar and numbers take
 _DEVICES = 4  # that have a column
 _LIBRARY = re.compile(r"^<frozen|[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/](?:python|pypy)\d[^\\/]*[\\/]")
-_LEAST = 0.01  # a branch of the tree below this part of the device is folded away
+_LEAST = 0.01  # a branch of the tree below this part of what the program got is folded away
 
 
 def show_profile(
@@ -162,10 +162,11 @@ class CallTree:
 
 
 def _tree(tree: CallTree, functions: Attribution, top: int) -> RenderableType:
-    """The call tree by total energy; of each node at most ``top`` branches, none below a hundredth of the whole."""
+    """The call tree by total energy; of each node at most ``top`` branches, none below a hundredth of the program's."""
     devices = _counted(functions)
     whole, idle_j = (sum(device[name] for device in devices) for name in ("measured_j", "idle_j"))
     rows = sorted(tree.paths.rows.to_dicts(), key=lambda row: -row["total_j"])
+    own = whole - sum(row["self_j"] for row in rows if row["path"][-1] in (OTHERS, STATIC))
     below: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         below.setdefault(tuple(row["path"][:-1]), []).append(row)
@@ -174,13 +175,13 @@ def _tree(tree: CallTree, functions: Attribution, top: int) -> RenderableType:
     trunk = Tree(Text(f"{si(whole, 'J')} {how}  {_seen(functions)}"), guide_style="dim")
 
     def grow(node: Tree, branches: Sequence[Mapping[str, Any]]) -> None:
-        kept = [row for row in branches[:top] if whole > 0 and row["total_j"] >= _LEAST * whole]
+        kept = [row for row in branches[:top] if whole > 0 and row["total_j"] >= _LEAST * own]
         for row in kept:
             path, name = tuple(row["path"]), row["path"][-1]
             text = Text(f"{si(row['total_j'], 'J'):>8}  {percent(row['total_j'], whole):>6}  ")
             text.append(clean(name), style="bold")
-            own = f"self {si(row['self_j'], 'J')}, " if row["self_ns"] else ""
-            text.append(f"  {own}{seconds(row['total_ns'] / 1e9)}", style="dim")
+            itself = f"self {si(row['self_j'], 'J')}, " if row["self_ns"] else ""
+            text.append(f"  {itself}{seconds(row['total_ns'] / 1e9)}", style="dim")
             inner = below.get(path, [])
             if name in hidden:
                 inner, count_ = _leaving(inner, below, hidden)

@@ -167,7 +167,9 @@ def test_what_is_followed_is_what_the_recording_tells(tmp_path):
     assert {(one["device"], one["part"]) for one in bills} == {
         ("package 0", part) for part in ("command", "others", "static")
     }
-    assert ("bill_joules_total", "GPU 0", "others") in {(name, dict(labels)["device"], dict(labels).get("part")) for name, labels in live}
+    assert ("bill_joules_total", "GPU 0", "others") in {
+        (name, dict(labels)["device"], dict(labels).get("part")) for name, labels in live
+    }
     assert {dict(labels)["device"] for _, labels in live} == {"GPU 0", "package 0"}  # not the dead, nor the estimate
     for key, points in whole.items():
         assert [at for at, _ in live[key]] == [at for at, _ in points]

@@ -1,12 +1,12 @@
 """What profiling costs and how right it is: wattribute's three modes beside cProfile, pyinstrument, scalene and py-spy.
 
-    python benchmarks/profile.py [--peers FOLDER/bin] [--repeats 5] [--seconds 4]
+    python benchmarks/profile.py [--peers FOLDER/bin] [--repeats 5] [--seconds 4] [--what energy]
 
 First the errors: programs that clock their own functions (computing, sleeping, native calls that hold or release the
 GIL, locks, generators, threads) run under each profiler; a number is the largest error of a function's share of the
 time, in points of a hundred. Then the same of energy: a simulated RAPL counter draws 60 W in one function and 20 W in
-the other, as they say themselves; profilers that know time only are taken at a share of the time. Then the cost: the
-same script bare and under each.
+the other, as they say themselves; profilers that know time only are taken at a share of the time, and "!" marks a
+range of ours that does not contain the truth. Then the cost: the same script bare and under each. ``--what`` chooses.
 
 Runs take turns, so that a busy machine is busy for all; times are medians of the script's own clock around its work,
 start-up is the whole process's wall time minus that. CPU seconds are those of the process (with its children).
@@ -146,7 +146,7 @@ def shares_of_time(
             for way in ways:
                 number += 1
                 error = shown_error(way, [str(script)], folder, number, peers, [str(ms), str(seconds)], truths, meter)
-                row += f"{'–' if error is None else f'{error:.1f}':>14}"
+                row += f"{error:>14}"
             print(f"{f'{title}, {ms} ms':34}{statistics.mean(truths) if truths else 0:8.1f}{row}", flush=True)
 
 
@@ -159,7 +159,8 @@ def shown_error(
     arguments: list[str],
     truths: list[float],
     meter: str = "",
-) -> float | None:
+) -> str:
+    """The error of one profiler for one program, as it is printed."""
     took, out = folder / f"truth-{number}", folder / f"seen-{number}"
     words = [*script, str(took), *arguments]
     if way == "py-spy":
@@ -175,9 +176,9 @@ def shown_error(
     try:
         subprocess.run(command, capture_output=True, cwd=folder, timeout=300)
     except OSError:
-        return None
+        return "–"
     if not took.exists() or not out.exists():
-        return None
+        return "–"
     truth = json.loads(took.read_text())
     if meter:
         truth = {name: WATTS[name] * took_s for name, took_s in truth.items()}
@@ -186,7 +187,19 @@ def shown_error(
     seen = by_wattribute(out, "total_j" if meter else "total_ns") if peer is None else peer(out)
     truths.append(true_a)
     whole = sum(seen.values())
-    return abs(100 * seen["a"] / whole - true_a) if whole else None
+    if not whole:
+        return "–"
+    missed = "!" if meter and peer is None and not contains(out, truth) else ""
+    return f"{abs(100 * seen['a'] / whole - true_a):.1f}{missed}"
+
+
+def contains(path: Path, truth: dict[str, float]) -> bool:
+    """Whether the ranges of the functions' energy contain what they used."""
+    import wattribute
+
+    found = wattribute.attribute(wattribute.read(path), by="frame", scope="machine").rows.to_dicts()
+    rows = {row["frame"]: row for row in found}
+    return all(rows[name]["total_low_j"] <= joules <= rows[name]["total_high_j"] for name, joules in truth.items())
 
 
 def by_py_spy(path: Path) -> dict[str, float]:
@@ -251,6 +264,7 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, default=Path(sys.executable).parent)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4, help="length of each program of known shares")
+    parser.add_argument("--what", nargs="*", choices=("time", "energy", "cost"), default=("time", "energy", "cost"))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -258,8 +272,12 @@ def main() -> None:
         script.write_text(SCRIPT)
         rows = "\n".join(f"{i / 100},{i}" for i in range(20_000))
         (folder / "meter.csv").write_text(f"time_s,package 0:energy_j\n{rows}\n")
-        shares_of_time(folder, given.peers, given.seconds)
-        shares_of_energy(folder, given.peers, given.seconds)
+        if "time" in given.what:
+            shares_of_time(folder, given.peers, given.seconds)
+        if "energy" in given.what:
+            shares_of_energy(folder, given.peers, given.seconds)
+        if "cost" not in given.what:
+            return
         print()
         ways = commands(str(script), given.peers, folder)
         results: dict[str, list[tuple[float, float, float]]] = {way: [] for way in ways}

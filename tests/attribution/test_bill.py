@@ -246,6 +246,63 @@ def test_tenants_that_come_and_go_are_inside_the_range(count, ratio, sensor, per
                     assert row["dynamic_j"] == pytest.approx(joules, rel=0.05, abs=2)
 
 
+def crowd(seed: int, burst_s: float, sensor: str, smt: bool, **how: float) -> SimulatedRun:
+    """Two packages with 2 to 7 tenants each, the command among them: each draws up to twice the watts of another, all
+    come and go at random every ``burst_s`` or so, power is concave over load, siblings on one core draw less."""
+    generator = np.random.default_rng(seed)
+    machine = Simulation(length_s=6, seed=seed, scope="process")
+    for number in range(2):
+        cpu = getattr(machine.device(f"package {number}", floor_w=20), sensor)(**how)
+        count = int(generator.integers(2, 8))
+        edges = np.unique(np.round([0, 6, *generator.uniform(0, 6, int(6 / burst_s))], 4))
+        works = generator.random((count, len(edges) - 1)) < generator.uniform(0.2, 0.9, (count, 1))
+        core = np.stack([generator.permutation(8)[:count] % 4 for _ in edges[1:]], axis=1)
+        mates = np.stack([(works & (core == mine)).sum(axis=0) for mine in core])
+        watts = works * generator.uniform(1, 2, (count, 1)) * np.where(smt & (mates > 1), 0.8, 1.0)
+        load = watts.sum(axis=0)
+        watts = watts * 25 * load**0.7 / np.maximum(load, 1e-9)
+        steps = zip(edges[:-1].tolist(), edges[1:].tolist(), works[0], watts[0].tolist(), strict=True)
+        tasks = [("work" if on else "sleep", begin, end, each) for begin, end, on, each in steps]
+        machine.thread(cpu, tasks, sleeping=["sleep"], name=f"thread {number}")
+        for tenant in range(1, count):
+            cores = Steps(edges, 1.0 * works[tenant])
+            machine.tenant(cpu, f"tenant {tenant}", Steps(edges, watts[tenant]), cores=cores)
+    return machine.run()
+
+
+@pytest.mark.parametrize("smt", [False, True])
+@pytest.mark.parametrize("burst_s", [0.5, 0.03])
+@pytest.mark.parametrize(
+    ("sensor", "how"),
+    [
+        ("counter", {"period_s": 0.001, "read_s": 0.02, "wraps_at_j": 30.0, "start_j": 29.0}),  # wraps twice a second
+        ("counter", {"period_s": 0.1}),
+        ("gauge", {"period_s": 0.1}),
+    ],
+)
+def test_a_crowd_that_comes_and_goes_between_two_readings(sensor, how, burst_s, smt):
+    """Sums are exact, ranges hold the truth, and who sleeps gets nothing, with the clocks of a sampler and a profile."""
+    for seed in range(2):
+        run = crowd(seed, burst_s, sensor, smt, **how)
+        threads = [signal for signal in run.recording.signals if signal.name == CPU_TIME]
+        seldom = seldom_read(run.recording)
+        recording = replace(seldom, signals=(*seldom.signals, *threads))
+        found = attribute(recording, by=("device", "frame"), floor="cpu=20W", static="apart")
+        balance(found)
+        for device in ("package 0", "package 1"):
+            rows = {row["frame"]: row for row in found.rows.filter(found.rows["device"] == device).to_dicts()}
+            truth_j = {
+                "work": run.frames_j.get((device, "work"), 0.0),
+                "other processes": sum(joules for (name, _), joules in run.tenants_j.items() if name == device),
+            }
+            for frame, joules in truth_j.items():
+                row = rows[frame]
+                assert row["self_low_j"] - 1e-4 <= joules <= row["self_high_j"] + 1e-4
+                assert row["dynamic_low_j"] - 1e-4 <= joules <= row["dynamic_high_j"] + 1e-4
+            if "sleep" in rows:
+                assert rows["sleep"]["dynamic_j"] <= 0.01 * sum(truth_j.values())
+
+
 def test_the_range_of_an_estimate_allows_for_the_split():
     """An estimate of ±50 %: the command's 180 J are between a half of what a third of 60 W is and 1.5 x two thirds."""
     run = shared(FLOOR_W * 1.5)

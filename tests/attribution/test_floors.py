@@ -8,7 +8,7 @@ import pytest
 from wattribute import attribute
 from wattribute.attribution.floors import Floor, parse
 from wattribute.model import Recording, Signal
-from wattribute.testing.simulation import Simulation
+from wattribute.testing.simulation import Simulation, Steps
 
 
 def recording(use_percent: list[int], **metadata: object) -> Recording:
@@ -33,6 +33,23 @@ def test_the_quietest_stretch_where_utilisation_shows_rest():
     assert found["floor"] == "quietest stretch"
     assert found["static_j"] == pytest.approx(100, rel=0.01)
     assert found["static_low_j"] <= 100 <= found["static_high_j"] + 1e-9
+
+
+@pytest.mark.parametrize("baseline_w", [None, 20.0])
+def test_a_floor_that_drifts_has_the_range_of_all_rests(baseline_w):
+    """20 W at first, 26 W in the end, as a device gets warm; work in the middle: 230 J at rest in 10 s."""
+    machine = Simulation(length_s=10, floors={"devices": {"GPU 0": dict.fromkeys(("floor_w", "low_w", "high_w"), 20.0)}}
+                         if baseline_w else {})  # fmt: skip
+    gpu = machine.device("GPU 0").counter(period_s=0.05)
+    gpu.draw(Steps(np.linspace(0, 10, 101), np.linspace(20, 26, 100)))
+    machine.stream(gpu, [("gemm", 4.0, 6.0, 100.0)])
+    made = machine.run().recording
+    times, use_percent = np.arange(11) * made.clock.ticks_per_s, np.repeat([0, 90, 0], [5, 2, 4])
+    use = Signal("nvml utilisation", "gauge", "%", times, use_percent, host="n01", device="GPU 0")
+    found = attribute(replace(made, signals=(*made.signals, use)), by="frame")
+    assert floor(found)["static_low_j"] <= 230 <= floor(found)["static_high_j"]
+    row = found.rows.to_dicts()[0]
+    assert row["dynamic_low_j"] <= 200 <= row["dynamic_high_j"]
 
 
 def test_without_rest_only_a_range_is_said():
@@ -60,7 +77,8 @@ def test_a_baseline_comes_before_the_quietest_stretch_and_what_is_said_before_bo
     made = recording([0, 0, 0, 0, 90], floors=known)
     found = floor(attribute(made))
     assert (found["floor_w"], found["floor"]) == (18.0, "baseline of 2026-01-31")
-    assert (found["static_low_j"], found["static_high_j"]) == (pytest.approx(85), pytest.approx(95))
+    # 17 to 19 W by the baseline, and 20 W in the four quiet seconds of this recording
+    assert (found["static_low_j"], found["static_high_j"]) == (pytest.approx(85), pytest.approx(100))
     assert floor(attribute(made, floor="GPU 0=10W"))["floor_w"] == 10.0
     assert "static_j" not in attribute(made, floor="none").rows.columns
     elsewhere = replace(made, metadata={**made.metadata, "floors": {**known, "host": "n02"}})

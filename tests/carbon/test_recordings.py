@@ -1,6 +1,7 @@
 """Emissions of recordings and attributions: what is summed, what is not, and grams per row that add up."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 
@@ -155,7 +156,7 @@ def test_of_a_command_its_share_counts_and_it_is_said(tmp_path, carbon):
     assert emissions(attribute(of_command, scope="machine"), intensity=100).energy_j == pytest.approx(3000)
     save(of_command, tmp_path / "x.watt")
     said = " ".join(carbon(str(tmp_path / "x.watt"))[1].split())
-    assert "1.75 kJ in 1 h 30 min, the command's share of the machine (--scope process)" in said
+    assert "1.75 kJ ± 0.33 in 1 h 30 min, the command's share of the machine (--scope process)" in said
 
 
 def test_devices_with_readings_at_other_times(offline):
@@ -204,6 +205,18 @@ def test_the_table_says_what_was_assumed(tmp_path, carbon):
     assert "World average" in text
     assert "90 % of countries" in text
     assert "CC BY 4.0" in text
+
+
+def test_grams_have_the_range_of_an_estimate(tmp_path, carbon):
+    """± 50 % of the energy are ± 50 % of the grams, in a zone that is known."""
+    made = recording()
+    guessed = [replace(s, estimated=True, gain_error=0.5) if s.unit in ("J", "W") else s for s in made.signals]
+    save(replace(made, signals=tuple(guessed)), tmp_path / "old.watt")
+    _, out, _ = carbon(str(tmp_path / "old.watt"), "--zone", "FR", "--format", "json")
+    found = json.loads(out)
+    assert (found["co2e_low_g"], found["co2e_high_g"]) == pytest.approx((0.5 * found["co2e_g"], 1.5 * found["co2e_g"]))
+    _, text, _ = carbon(str(tmp_path / "old.watt"), "--zone", "FR")
+    assert re.search(r"CO2e +155 g ± 77 estimated", text)
 
 
 @pytest.mark.parametrize(

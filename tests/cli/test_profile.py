@@ -72,6 +72,13 @@ def test_functions_share_the_program_s_own_part(tmp_path, script):
     assert sum(r["self_j"] for r in told["rows"]) + device["idle_j"] == pytest.approx(device["measured_j"], rel=1e-9)
 
 
+def test_the_legend_says_what_shares_are_of(tmp_path, script):
+    """Not of what was measured, but of what the program itself got."""
+    done = profile(tmp_path, "-o", "table.txt", script)
+    assert done.returncode == 0
+    assert "J, what the program itself got" in (tmp_path / "table.txt").read_text()
+
+
 def test_modules_code_and_exit_codes(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package/__main__.py").write_text("import sys; print(sys.argv[1:]); sys.exit(5)")

@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -102,6 +103,24 @@ def test_the_model_is_time_and_work(proc, monkeypatch):
     assert cpu_uj / 1e6 == pytest.approx(67.4)
     assert memory_uj / 1e6 == pytest.approx(32 * MEMORY_W_PER_GB * 10)
     assert all(c.estimated and c.gain_error == 0.5 for c in meter.channels())
+
+
+def test_the_model_never_exceeds_all_cores_busy(proc, monkeypatch):
+    """The kernel counts in steps of 10 ms: of a step that comes within 2 ms no more than 2 ms of 8 cores count, the rest
+    with the next reading."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    now = [0]
+    meter = PowerModel(str(proc), clock=lambda: now[0])
+    readings = []
+    for ms, ticks in ((10, 0), (12, 8), (30, 8), (40, 8)):
+        now[0] = ms * SECOND // 1000
+        (proc / "stat").write_text(f"cpu  {ticks} 0 0 999 999 0 0 999 0 0\n")
+        readings.append(meter.read()[0])
+    most_w = 8 * 2.02
+    watts = [1e3 * (uj - before) / (at - since) for (since, before), (at, uj) in pairwise(readings)]
+    assert max(watts) <= most_w * (1 + 1e-3)
+    # 8 steps of 10 ms in all, by 30 ms: 8 × 0.45 W × 40 ms + 80 ms × 1.57 W
+    assert readings[-1][1] / 1e6 == pytest.approx(0.144 + 0.1256, rel=1e-3)
 
 
 def test_the_model_without_proc_still_says_something(tmp_path):

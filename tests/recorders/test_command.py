@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -69,6 +70,19 @@ def test_ignored_signals_of_python_are_as_the_child_expects():
     ignored, blocked = (int(line.split()[1], 16) for line in out.splitlines())
     assert ignored & (1 << 12 | 1 << 24) == 0
     assert blocked == 0
+
+
+def test_memory_of_a_child_is_not_that_of_its_launcher():
+    """Linux counts the launcher's memory for its child, which begins in it: what is not above it is not known."""
+    peaks = """
+    import sys
+    from wattribute.recorders.command import run_child
+    print(run_child(["true"]).max_rss_bytes, run_child([sys.executable, "-c", "b'x' * (200 << 20)"]).max_rss_bytes)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(peaks)], capture_output=True, text=True, check=True)
+    small, large = done.stdout.split()
+    assert small == "None"
+    assert int(large) > 200 << 20
 
 
 def test_cpu_time_of_all_descendants_is_known():

@@ -520,7 +520,8 @@ def test_edges_read_at_most_once_per_pause(tmp_path):
         now[0] += 10
         sink.begin("x", None, False)
         sink.close()
-    [(times, values)] = region_files.edge_readings(tmp_path)[str(tmp_path / "counter0")]
+    edges = {path: columns for path, *columns in region_files.edge_readings(tmp_path)}
+    times, values = edges[str(tmp_path / "counter0")]
     assert times.tolist() == [10**9, 10**9 + 3 * (499_999 // 2) + 10]
     assert values.tolist() == [5, 5]
 

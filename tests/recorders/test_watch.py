@@ -6,6 +6,7 @@ import pytest
 
 from tests.recorders.profiled import files, joined, profiled, seconds
 from tests.test_pythons import interpreter
+from wattribute.journal.layouts import COUNTER_LANE, COUNTERS
 from wattribute.readers import stack_files
 from wattribute.recorders import watch
 
@@ -167,6 +168,31 @@ def test_native_threads_are_charged_to_who_called_them(tmp_path):
     found = cpu_seconds(joined(parts))
     assert found["product"] > 0.8 * own + 0.5 * (whole - own)  # a BLAS that computes in its caller alone: all is own
     assert found.get("sleeps", 0) < 0.1 * whole
+
+
+def test_quick_counters_are_read_at_looks(tmp_path):
+    """Functions that take turns between two readings of the sampler: what they used is read when they are looked at."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "energy").write_text(f"{10**6:020d}\n")
+    (tmp_path / "parts" / COUNTERS).write_text(f"{tmp_path / 'energy'}\n{tmp_path / 'not there'}\n")
+    code = """
+    import os, time
+    counter = os.open(os.path.join(os.path.dirname(__file__), "energy"), os.O_WRONLY)
+    until, micro = time.thread_time() + 0.3, 10**6
+    while time.thread_time() < until:
+        micro += 7
+        os.pwrite(counter, b"%020d" % micro, 0)
+    """
+    done, parts = files(tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    (process,) = stack_files.profiled_processes(parts)
+    ((path, times, values),) = process.edge_readings()
+    assert path == str(tmp_path / "energy")
+    assert len(times) > 10
+    assert (times[1:] > times[:-1]).all()
+    assert (values[1:] >= values[:-1]).all()
+    assert 10**6 <= values[0] < values[-1]
+    assert not len(process.samples[process.samples["lane"] == COUNTER_LANE])  # no looks
 
 
 def test_a_program_that_closes_all_files_keeps_its_own(tmp_path):

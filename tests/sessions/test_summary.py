@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+import wattribute
 from wattribute.comparison.repeats import Repeats, interval
 from wattribute.errors import OptionError
 from wattribute.model import Device
@@ -15,6 +16,7 @@ from wattribute.model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, OTHERS_C
 from wattribute.sessions import summary as sessions_summary
 from wattribute.testing import recordings
 from wattribute.testing.recordings import RecordingBuilder
+from wattribute.testing.simulation import Simulation, Wave
 from wattribute.views.console_run import bill_line
 
 SECOND = 1_000_000_000
@@ -282,3 +284,24 @@ def test_the_peak_is_of_what_was_seen_as_the_mean_is():
 def test_grams_of_estimated_joules_are_estimated():
     counter = signal("CPU", "energy", *STEADY, estimated=True, gain_error=0.5)
     assert summarise(recording([device("CPU", "cpu")], [counter]))["carbon"]["estimated"] is True
+
+
+def test_the_range_of_an_estimate_that_is_split_is_attribution_s():
+    """The command's part by the range of its share, and the model's ± 50 %: the same from run and from attribute."""
+    machine = Simulation(length_s=6, scope="process", run={"start_ticks": 0, "end_ticks": 6 * 10**9})
+    cpu = machine.device("package 0", floor_w=20).counter(0.02, estimated=True, signal={"gain_error": 0.5})
+    machine.thread(cpu, [("work", 0.0, 6.0, 30.0)])
+    machine.tenant(cpu, "neighbour", Wave(30.0), cores=1.0)
+    made = machine.run().recording
+    signals = [
+        replace(one, times=one.times[::25], values=one.values[::25]) if one.name == OTHERS_CPU_TIME else one
+        for one in made.signals
+    ]  # looks come four times a second
+    made = replace(made, signals=tuple(signals))
+    rows = {row["process"]: row for row in wattribute.attribute(made, by="process", static="mine").rows.to_dicts()}
+    summary = sessions_summary.summarise(made, carbon=False)
+    assert summary.energy_j == pytest.approx(rows["process"]["self_j"])
+    # a third of 80 W x 6 s to two thirds, with the tick of the clocks, a half of the one to one and a half of the other
+    ends = summary.low_j, summary.high_j
+    assert ends == pytest.approx((rows["process"]["self_low_j"], rows["process"]["self_high_j"]), rel=1e-6)
+    assert ends == pytest.approx((0.5 * 480 / 3, 1.5 * 480 * 2 / 3), rel=0.15)

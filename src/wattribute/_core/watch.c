@@ -110,7 +110,8 @@ struct wat_watch {
     off_t piece_start, file_used;
     int64_t before, moved_at, listed_at, listed_before, resident;
     int64_t gone_cpu, own_cpu, native, native_written, native_base, native_quiet, native_at;
-    uint64_t random, names_inode, samples_inode;
+    uint64_t random, names_inode, samples_inode, counter_inodes[WAT_MOST_COUNTERS];
+    int64_t counters_due;
 };
 
 static int64_t clock_of(clockid_t clock)
@@ -826,6 +827,26 @@ static void weigh(struct wat_watch *watch, int64_t now)
         row(watch, now, watch->resident = resident, WAT_MEMORY_LANE, 0);
 }
 
+/* Energy counters that move as often as we look: functions that take turns between two readings of the sampler would
+ * share what it reads. */
+static void read_counters(struct wat_watch *watch, int64_t now)
+{
+    char text[64];
+    if (now < watch->counters_due)
+        return;
+    watch->counters_due = now + watch->order.counter_pause_ns;
+    for (int i = 0; i < watch->order.counters; i++) {
+        int file = watch->order.counter_files[i];
+        int64_t before = clock_of(CLOCK_MONOTONIC);
+        ssize_t length = is_ours(file, watch->counter_inodes[i]) ? pread(file, text, sizeof text - 1, 0) : 0;
+        int64_t after = clock_of(CLOCK_MONOTONIC);
+        if (length <= 0 || after - before > SMEARED_NS)
+            continue; /* the program closed it, or we lost the CPU on the way */
+        text[length] = 0;
+        row(watch, before + (after - before) / 2, strtoll(text, NULL, 10), WAT_COUNTER_LANE, (uint32_t)i);
+    }
+}
+
 /* What need not be known at every look. */
 static void keep_house(struct wat_watch *watch, int64_t now)
 {
@@ -849,6 +870,8 @@ static void tick(struct wat_watch *watch)
     int is_due = now - watch->listed_at >= HOUSE_NS;
     if (is_due)
         keep_house(watch, now);
+    if (watch->order.counters)
+        read_counters(watch, now);
     /* before the threads' own clocks: what they compute meanwhile must not count as native threads' time */
     int64_t all = is_due ? clock_of(CLOCK_PROCESS_CPUTIME_ID) : 0;
     for (int i = 0; i < watch->count; i++)
@@ -971,6 +994,8 @@ struct wat_watch *wat_watch_open(const struct wat_watch_order *order)
     watch->order = *order;
     watch->pid = getpid();
     watch->names_inode = inode(order->names_file), watch->samples_inode = inode(order->samples_file);
+    for (int i = 0; i < order->counters; i++)
+        watch->counter_inodes[i] = inode(order->counter_files[i]);
     watch->next_lane = order->first_lane;
     watch->native_base = INT64_MIN;
     watch->random = (uint64_t)clock_of(CLOCK_MONOTONIC) * 2654435761u | 1;

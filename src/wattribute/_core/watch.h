@@ -7,6 +7,8 @@
 enum { WAT_STACK_RUNS = 1 << 30, WAT_STACK_WAITS = 1 << 29, WAT_DELAY_LANE = 1 << 30 }; /* as in layouts.py */
 #define WAT_MEMORY_LANE UINT32_MAX                                                      /* layouts.MEMORY_LANE */
 #define WAT_NATIVE_LANE (UINT32_MAX - 1)                                                /* layouts.NATIVE_LANE */
+#define WAT_COUNTER_LANE (UINT32_MAX - 2)                                               /* layouts.COUNTER_LANE */
+#define WAT_MOST_COUNTERS 16                                                            /* watch.MOST_COUNTERS */
 
 /* where the interpreter keeps what, in bytes; in the order of watch.Layout */
 struct wat_layout {
@@ -25,10 +27,11 @@ struct wat_watch_order {
     uint64_t code_type, hidden; /* hidden: a thread that is not recorded */
     void *interpreter;
     void *(*thread_head)(void *interpreter);
-    int64_t interval_ns, task_offset, page_bytes;
+    int64_t interval_ns, task_offset, page_bytes, counter_pause_ns;
     int32_t names_file, samples_file, memory_file, request_file;
     int32_t stacks, lines;
     uint32_t first_lane;
+    int32_t counters, counter_files[WAT_MOST_COUNTERS]; /* quick energy counters, read at looks */
 };
 
 struct wat_watch;

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,7 @@ Floats = npt.NDArray[np.float64]
 MAX_EFFICIENCY_RATIO = 2.0
 # of CPU time between two looks: the kernel counts in ticks, and looks are a quarter second apart
 CLOCK_ERROR_RATIO = 1.05
+TICK_S = 0.01  # in which the kernel counts: so much of others' may stand in the look before or after
 MAX_LOAD_RATIO = 4.0  # between neighbouring looks; joules per CPU second change with the root of it
 KIND = "others"  # of the locations that are added
 COMMAND = "command"
@@ -71,6 +73,16 @@ class CommandUsage:
     def between(self, times: Ints) -> tuple[Floats, Floats]:
         """What each used from each of these times to the next."""
         return tuple(np.diff(np.interp(times, self.times, column)) for column in (self.own, self.others))  # type: ignore[return-value]
+
+    @cached_property
+    def misplaced(self) -> Floats:
+        """Seconds of others that may be counted in another look, up to each time; no more than looks around counted."""
+        if self.looks is None or len(self.looks) < 3:
+            return np.zeros(len(self.times))
+        spent = np.maximum(self.between(self.looks)[1], 0.0)
+        around = np.maximum(spent, np.maximum(np.append(0.0, spent[:-1]), np.append(spent[1:], 0.0)))
+        ticks: Floats = np.interp(self.times, self.looks, _running(np.minimum(around, TICK_S)))
+        return ticks
 
     def efficiency_ratio(self, times: Ints) -> Floats:
         """By how much joules per CPU second may differ from each of these times to the next."""
@@ -209,7 +221,8 @@ def _parts(usage: CommandUsage, curve: Energy) -> tuple[Floats, Floats, Floats]:
     """
     own, others = usage.between(curve.times)
     part, ratio = _ratio(own, others), usage.efficiency_ratio(curve.times)
-    low, high = _ratio(own, ratio * others), _ratio(ratio * own, others)
+    misplaced = np.diff(np.interp(curve.times, usage.times, usage.misplaced))
+    low, high = _ratio(own, ratio * (others + misplaced)), _ratio(ratio * own, np.maximum(others - misplaced, 0.0))
     if reach := max(curve.reach_ticks, curve.latency_ticks):
         early = np.stack([curve.times[:-1] - reach, curve.times[1:]])
         own_early, others_early = (
@@ -308,9 +321,11 @@ def bill_of(curve: Energy, how: Division, ticks_per_s: int) -> Bill:
     parts = bill_curves(curve, how, ticks_per_s)
     command, others, static = (parts[name].measured if name in parts else np.nan for name in (COMMAND, OTHERS, STATIC))
     del parts  # before the next ones: the curves of a day are large
-    own = divide(curve, replace(how, added=AddedRows(0, 1)), ticks_per_s).own
+    own, _, _, _, ends, _ = divide(curve, replace(how, added=AddedRows(0, 1)), ticks_per_s)
     limits = (np.nan, np.nan)
-    if how.usage is not None and len(own.least):
+    if how.usage is not None and ends:  # of a gauge or an estimate
+        limits = ends[0].measured, ends[1].measured
+    elif how.usage is not None and len(own.least):
         limits = float(own.least.sum()), float(own.most.sum())
     return Bill(command, others, static, own.measured, *limits)
 
@@ -343,6 +358,9 @@ def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
     if not others:
         return None
     threads = [signal for signal in mine if signal.name == CPU_TIME and signal.location >= 0 and len(signal) > 1]
+    links = [link for link in recording.topology if (link.host, link.device) == (device.host, device.name)]
+    users = {at for link in links for at in link.locations}
+    threads = [signal for signal in threads if signal.location in users] or threads
     command = _clocks(mine, COMMAND_CPU_TIME, device)
     own = _sum(command or threads)
     if command and threads:

@@ -3,7 +3,7 @@
 In this order: ``Question.floor``; the baseline that a recording carries (``metadata["floors"]``, see ``wattribute
 baseline``); what a model says of itself (the property ``floor_w`` of its device); the quietest stretch of the recording
 if utilisation shows rest there. Where utilisation shows work all the time the floor is only known to be no higher than
-the quietest stretch.
+the quietest stretch. A floor drifts with temperature: its range has all stretches at rest, also that of a baseline.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ def floor_of(
             return floor
     known = recording.metadata.get("floors", {}).get("devices", {}).get(device.name)
     if isinstance(known, Mapping) and recording.metadata["floors"].get("host", device.host) == device.host:
-        return _baseline(known, str(recording.metadata["floors"].get("date", "")))
+        baseline = _baseline(known, str(recording.metadata["floors"].get("date", "")))
+        seen = None if curve is None or use is None else _rests(curve, use, recording.clock.ticks_per_s)
+        if baseline is None or seen is None:
+            return baseline
+        return baseline._replace(low_w=min(baseline.low_w, seen[1]), high_w=max(baseline.high_w, seen[2]))
     if (declared := device.properties.get("floor_w")) is not None:  # a model knows its own
         return Floor(float(declared), float(declared), float(declared), "the model's")
     if curve is None or use is None or not len(curve.times):
@@ -117,22 +121,33 @@ def utilisation_of(recording: Recording, device: Device) -> Utilisation | None:
 
 
 def quietest(curve: Energy, use: Utilisation, ticks_per_s: int) -> Floor | None:
-    """The mean power of the longest stretch at rest; without rest a range from 0 to that of the quietest second."""
-    rest = np.flatnonzero(np.diff(np.concatenate([[False], use.parts < REST, [False]]).astype(np.int8)))
-    starts, ends = use.times[rest[::2]], use.times[rest[1::2]]
+    """The mean power of the longest stretch at rest, and the range of all of them; without rest a range from 0 to that
+    of the quietest second."""
+    stretches = _rests(curve, use, ticks_per_s)
+    if stretches is not None:
+        mean, low, high = stretches
+        return Floor(mean, low, high, "quietest stretch")
     first, last = int(curve.times[0]), int(curve.times[-1])
-    starts, ends = np.maximum(starts, first), np.minimum(ends, last)
-    if len(starts) and (stretch := int((ends - starts).argmax())) >= 0:
-        begin, end = int(starts[stretch]), int(ends[stretch])
-        moved = np.count_nonzero((curve.times > begin) & (curve.times <= end))
-        if end - begin >= STRETCH_S * ticks_per_s and moved >= UPDATES:
-            edges = np.linspace(begin, end, _STRETCH_PARTS + 1).astype(np.int64)
-            means = np.diff(curve.at(edges)) / np.diff(edges) * ticks_per_s
-            mean = float((curve.at([end]) - curve.at([begin]))[0] / (end - begin) * ticks_per_s)
-            return Floor(mean, min(float(means.min()), mean), max(float(means.max()), mean), "quietest stretch")
     step = round(STRETCH_S * ticks_per_s)
     grid = np.arange(first, last - step + 1, step)
     if not len(grid):
         return None
     least = float(((curve.at(grid + step) - curve.at(grid)) / STRETCH_S).min())
     return Floor(None, 0.0, max(least, 0.0), "no rest seen: at most the quietest second")
+
+
+def _rests(curve: Energy, use: Utilisation, ticks_per_s: int) -> tuple[float, float, float] | None:
+    """The mean power of the longest stretch at rest that is long enough for the sensor, the least and the most that
+    parts of any such stretch had: a floor drifts with temperature. None without rest."""
+    rest = np.flatnonzero(np.diff(np.concatenate([[False], use.parts < REST, [False]]).astype(np.int8)))
+    starts = np.maximum(use.times[rest[::2]], curve.times[0])
+    ends = np.minimum(use.times[rest[1::2]], curve.times[-1])
+    moved = np.searchsorted(curve.times, ends, "right") - np.searchsorted(curve.times, starts, "right")
+    fits = (ends - starts >= STRETCH_S * ticks_per_s) & (moved >= UPDATES)
+    if not fits.any():
+        return None
+    edges = np.linspace(starts[fits], ends[fits], _STRETCH_PARTS + 1).astype(np.int64)
+    rises, lengths = np.diff(curve.at(edges.ravel()).reshape(edges.shape), axis=0), np.diff(edges, axis=0)
+    means, longest = rises / lengths * ticks_per_s, int(lengths.sum(axis=0).argmax())
+    mean = float(rises[:, longest].sum() / lengths[:, longest].sum() * ticks_per_s)
+    return mean, min(float(means.min()), mean), max(float(means.max()), mean)

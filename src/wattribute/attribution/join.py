@@ -85,6 +85,7 @@ class Book(NamedTuple):
     windows: int  # in which the readings tell energies apart
     range: ranges.Range | None = None  # of ``measured``, one row
     static: tuple[float, float, float] | None = None  # likely (NaN: unknown), low and high
+    gain_error: float = 0.0  # of what has no range: a model's error
 
 
 class GroupResult(NamedTuple):
@@ -742,7 +743,8 @@ def _book(row: int, device: DeviceCurves) -> Book:
     each = len(device.source.users) if device.source.device.kind == time_sources.KIND else 1
     book = Book(row, each * energy.measured, idle, energy.unit, ends, energy.bounded, energy.problems, windows)
     static = static_sum(energy, device.source.division.floor, device.ticks_per_s)
-    return book._replace(range=device.range, bounded=energy.bounded or device.seen is not None, static=static)
+    bounded, gain_error = energy.bounded or device.seen is not None, energy.signal.gain_error or 0.0
+    return book._replace(range=device.range, bounded=bounded, static=static, gain_error=gain_error)
 
 
 def static_sum(energy: Energy, floor: Floor | None, ticks_per_s: int) -> tuple[float, float, float] | None:

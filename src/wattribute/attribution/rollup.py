@@ -164,7 +164,9 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
     """The sums of whole groups by row, with what the devices of each row measured; in the whole plan's numbers."""
     most = {"most_used": np.zeros(len(how.source)), "hard_most_used": np.zeros(len(how.source))}
     for book in one.books:
-        ends = (book.measured,) * 2 if book.range is None else (book.range.high[0], book.range.hard_high[0])
+        ends = (book.measured * (1 + book.gain_error),) * 2
+        if book.range is not None:
+            ends = book.range.high[0], book.range.hard_high[0]
         for column, end in zip(most.values(), ends, strict=True):
             column[book.source] = end if np.isfinite(end) else np.nan
     source = one.keys["source"]

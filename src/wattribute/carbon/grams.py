@@ -94,6 +94,8 @@ class Emissions:
     estimated: bool = False  # the energy, or a part of it, comes from a model
     scope: str = "machine"  # all that was metered; "process": the command's share of it
     unseen: tuple[str, ...] = ()  # devices that were not metered all the time: joules and grams are a lower limit
+    energy_low_j: float | None = None  # the range of the energy, where every device that counts has one
+    energy_high_j: float | None = None
 
     @property
     def total_g(self) -> float:
@@ -107,9 +109,20 @@ class Emissions:
             return 1.0, 1.0
         return self.low_g / self.co2e_g, self.high_g / self.co2e_g
 
+    @property
+    def range_g(self) -> tuple[float | None, float | None]:
+        """Least and greatest operational grams: the range of the energy times that of the intensity."""
+        ends = self.energy_low_j, self.energy_high_j
+        if not self.energy_j or None in ends:
+            return self.low_g, self.high_g
+        each = (self.co2e_g * (joules or 0.0) / self.energy_j for joules in ends)
+        low, high = (grams * factor for grams, factor in zip(each, self.spread, strict=True))
+        return low, high
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {**asdict(self), "total_g": self.total_g}
+        low, high = self.range_g
+        return {**asdict(self), "total_g": self.total_g, "co2e_low_g": low, "co2e_high_g": high}
 
 
 def of_curve(

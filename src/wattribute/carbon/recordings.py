@@ -15,7 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..engines import attribute
-from ..engines.middle import Energy, MeteredDevice, metered_devices, own_curve, scope_of
+from ..engines.middle import (
+    Energy,
+    MeteredDevice,
+    bill_of,
+    device_division,
+    metered_devices,
+    own_curve,
+    scope_of,
+    window_range,
+)
 from ..errors import NoDataError, OptionError, names_keywords
 from ..model import Attribution, Question, Recording
 from ..model.constants import FULL_COVERAGE
@@ -74,11 +83,14 @@ def of_recording(
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     total = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
     devices = counted(recording, question)
+    low, high = energy_range(recording, question, devices)
     return replace(
         total,
         estimated=any(part.signal.estimated for _, part in devices),
         scope=scope,
         unseen=_unseen(recording, question, devices),
+        energy_low_j=low,
+        energy_high_j=high,
     )
 
 
@@ -96,6 +108,30 @@ def _unseen(
         if covered < FULL_COVERAGE:
             parts.append(f"{one.device.name} was metered for {covered:.0%} of the time")
     return tuple(parts)
+
+
+def energy_range(
+    recording: Recording, question: Question, devices: Sequence[tuple[MeteredDevice, Energy]]
+) -> tuple[float | None, float | None]:
+    """The least and the most that the devices that count can have used; (None, None) where one of them has no range.
+
+    In the scope of a process it is the command's part, by the range of its share.
+    """
+    window, low, high = question.window(recording), 0.0, 0.0
+    for one, curve in devices:
+        inside, error = curve.between(*window), curve.signal.gain_error
+        bounds = None if curve.signal.estimated else window_range(recording, one, *window)
+        if bounds is None and not error:
+            return None, None
+        ends = inside.measured * (1 - (error or 0.0)), inside.measured * (1 + (error or 0.0))
+        ends = ends if bounds is None else (float(bounds.low[0]), float(bounds.high[0]))
+        how = device_division(recording, one, question)
+        if how.usage is not None and inside.measured > 0:
+            bill = bill_of(inside, how, recording.clock.ticks_per_s)
+            shares = (min(bill.own_low_j, bill.own_j), max(bill.own_high_j, bill.own_j))
+            ends = ends[0] * shares[0] / inside.measured, ends[1] * min(shares[1] / inside.measured, 1.0)
+        low, high = low + ends[0], high + ends[1]
+    return low, high
 
 
 def recorded_place(recording: Recording) -> dict[str, Any]:

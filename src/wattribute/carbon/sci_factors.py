@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..engines.middle import window_range
 from ..errors import NoDataError, OptionError
 from ..model import Attribution, Question, Recording, counts
 from ..units import J_PER_KWH
@@ -78,7 +77,7 @@ def sci(
     number = counts.total(recording, per, *window)
     if not number > 0:
         raise NoDataError(f"no {per} were counted in that time: there is nothing to divide by")
-    used = _energy(recording, question, emitted, window)
+    used = _energy(recording, question, emitted)
     grid = _intensity(emitted)
     embodied, problems = _embodied(site, emitted)
     total = emitted.co2e_g + embodied.value
@@ -112,28 +111,18 @@ def check_market(factor: float | str) -> float | str:
     raise OptionError(f"--market {text}: give g CO2e per kWh of your contract (0 for certificates), or a table of them")
 
 
-def _energy(
-    recording: Recording, question: Question, emitted: Emissions, window: tuple[int | None, int | None]
-) -> Factor:
+def _energy(recording: Recording, question: Question, emitted: Emissions) -> Factor:
     """E with the ranges of the devices that count; None where one of them has none."""
-    lows, highs, names, kinds = [], [], [], []
+    names, kinds = [], []
     for one, curve in counted(recording, question):
         names.append(f"{one.device.name} ({'estimated' if curve.signal.estimated else 'measured'})")
-        bounds = None if curve.signal.estimated else window_range(recording, one, *window)
-        joules, error = curve.between(*window).measured, curve.signal.gain_error
-        if bounds is not None:
-            lows.append(float(bounds.low[0]))
-            highs.append(float(bounds.high[0]))
-            kinds.append("that of the sensors")
-        elif error:
-            kinds.append("what the model says of its error" if curve.signal.estimated else "that of the sensors")
-            lows.append(joules * (1 - error))
-            highs.append(joules * (1 + error))
-    whole = len(lows) == len(names) and emitted.scope == "machine"
+        kinds.append("what the model says of its error" if curve.signal.estimated else "that of the sensors")
     to_kwh = emitted.pue / J_PER_KWH
-    ends = (sum(lows) * to_kwh, sum(highs) * to_kwh) if whole else (None, None)
+    ends = [_times(joules, to_kwh) for joules in (emitted.energy_low_j, emitted.energy_high_j)]
     source = f"{', '.join(names)}, by the ledger" + (f"; PUE {emitted.pue:g}" if emitted.pue != 1 else "")
-    uncertainty = f"range: {' and '.join(dict.fromkeys(kinds))}" if whole else "no range: not every part has one"
+    kinds += ["that of the command's share"] if emitted.scope == "process" else []
+    known = f"range: {' and '.join(dict.fromkeys(kinds))}"
+    uncertainty = "no range: not every part has one" if None in ends else known
     return Factor(emitted.energy_j * to_kwh, "kWh", source, uncertainty, *ends)
 
 

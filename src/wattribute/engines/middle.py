@@ -11,10 +11,20 @@ from ..alignment.merge import merge
 from ..alignment.response import lines as sensor_lines
 from ..alignment.sanity import Check, examine
 from ..alignment.topology import Topology
-from ..attribution.bill import Bill, Division, bill_curves, bill_of, divide, division_of, scope_of, undivided_reason
+from ..attribution.bill import (
+    Bill,
+    Division,
+    bill_curves,
+    bill_of,
+    divide,
+    division_of,
+    scope_of,
+    undivided_reason,
+    usage_of,
+)
 from ..attribution.calibration import Calibration, calibrate
 from ..attribution.clip import SpanWindow as ClippedSpans
-from ..attribution.floors import REST, utilisation_of
+from ..attribution.floors import REST, floor_of, utilisation_of
 from ..attribution.frame_keys import frame_mask
 from ..attribution.join import DeviceCurves
 from ..attribution.join import masks as location_masks
@@ -33,6 +43,7 @@ __all__ = [
     "Check",
     "ClippedSpans",
     "DeviceCurves",
+    "Division",
     "Energy",
     "MeteredDevice",
     "Topology",
@@ -43,6 +54,7 @@ __all__ = [
     "device_division",
     "examine",
     "frame_mask",
+    "known_division",
     "ledger",
     "location_mask",
     "location_masks",
@@ -56,6 +68,7 @@ __all__ = [
     "tidy",
     "undivided_reason",
     "unwrapped",
+    "usage_of",
     "utilisation_of",
     "window_range",
 ]
@@ -87,6 +100,12 @@ def metered_devices(recording: Recording, question: Question | None = None) -> l
 def device_division(recording: Recording, device: MeteredDevice, question: Question | None = None) -> Division:
     """How a metered device is divided between the command, other processes and static energy."""
     return division_of(recording, device.device, question or Question(), lambda: device.energy(recording))
+
+
+def known_division(recording: Recording, device: MeteredDevice) -> Division | None:
+    """How a device is divided, without its usage, if its floor does not depend on its readings; else None."""
+    floor = floor_of(recording, device.device, (), None, None)
+    return None if floor is None else Division(floor)
 
 
 def own_curve(

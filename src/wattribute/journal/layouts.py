@@ -1,8 +1,8 @@
 """Rows of the files that a measured program writes: regions, stack samples, calls.
 
 Beside the regions' files lies COUNTERS, written by the sampler: counters that are so quick that the program reads them
-at the edges of its regions, one per line: the path of a file, or PERF_ADDRESS and what opens an event of the kernel.
-Imported while a program under a profile starts, so nothing
+at the edges of its regions, and a watch at its looks, one per line: the path of a file, or PERF_ADDRESS and what opens
+an event of the kernel. Imported while a program under a profile starts, so nothing
 heavier than ``struct``.
 """
 
@@ -25,6 +25,7 @@ STACK_WAITS = 1 << 29  # … or waited for one; neither: it was blocked
 FIRST_LANE = 1 << 20  # of a watch: the tracer's are below
 MEMORY_LANE = 0xFFFFFFFF  # in the place of a lane: the row holds resident bytes instead of CPU time
 NATIVE_LANE = 0xFFFFFFFE  # … CPU time of threads without a Python stack, and in stack the lane that it counts for
+COUNTER_LANE = 0xFFFFFFFD  # … the value of a quick energy counter, and in stack its number
 DELAY_LANE = 1 << 30  # in lane: the row holds how long the thread has waited for a CPU (ns)
 
 CALL = struct.Struct("<qII")  # when (monotonic ns), frame and flags, lane

@@ -63,6 +63,7 @@ class PowerModel:
         self.memory_w = MEMORY_W_PER_GB * _memory_gb(self._proc)
         self._busy = BusyCores(self._proc)
         self._first_busy_s = self._busy_s()
+        self._last = self._start_ns, 0.0  # when it was last read, and the core-seconds counted by then
         self.sources = Sources(clock)
         if self._busy.ticks is not None:
             self.sources.add(self._busy.ticks)
@@ -102,7 +103,11 @@ class PowerModel:
 
     def _spent(self, now: int, busy_s: float) -> Row:
         elapsed_s = (now - self._start_ns) / 1e9
-        load_s = min(busy_s - self._first_busy_s, self._cores * elapsed_s)
+        # the kernel counts in steps: what no core can have done since the last reading waits for the next one
+        before_ns, before_s = self._last
+        most_s = before_s + self._cores * max(now - before_ns, 0) / 1e9
+        load_s = max(min(busy_s - self._first_busy_s, most_s), before_s)
+        self._last = max(now, before_ns), load_s
         cpu_j = self._cores * self.idle_w * elapsed_s + load_s * (self.busy_w - self.idle_w)
         return [(now, int(cpu_j * 1e6)), (now, int(self.memory_w * elapsed_s * 1e6))]
 

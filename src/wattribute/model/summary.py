@@ -112,8 +112,13 @@ class Summary:
             return None
         names = ("duration_s", "energy_j", "low_j", "high_j", "co2e_g")
         values = {name: getattr(self, name) for name in names}
-        values["co2e_low_g"], values["co2e_high_g"] = (self._grams(end) for end in ("low", "high"))
+        values["co2e_low_g"], values["co2e_high_g"] = self.co2e_range_g
         return PerUnit(unit, count, **{n: None if value is None else value / count for n, value in values.items()})
+
+    @property
+    def co2e_range_g(self) -> tuple[float | None, float | None]:
+        """The range of the emissions: that of the energy times that of the intensity."""
+        return self._grams("low"), self._grams("high")
 
     def _grams(self, end: str) -> float | None:
         """An end of the range of the emissions: that of the energy times that of the intensity, as far as known."""

@@ -10,11 +10,11 @@ same kind of device.
 from __future__ import annotations
 
 import shlex
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
+from itertools import chain
 from mmap import mmap
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,8 @@ STALE_S = 0.003  # sensors that refresh less often than this repeat their value 
 USUAL = 0.9  # of the spacings of changes: the few longer ones are readings that came late
 _STOPPED_RATIO = 10  # standing still so many times longer than ever before is a counter's end
 _NAME_LENGTH = 200
-_SHARE_KEYS = {COMMAND_SHARE: "shares", COMMAND_SLICES: "slices"}  # of events
+_SHARES = {COMMAND_SHARE: "shares", COMMAND_SLICES: "slices"}  # by what events name them
+_BATCH_LOOKS = 1 << 14
 
 
 def detects(path: Path) -> bool:
@@ -148,18 +149,19 @@ def _build(content: journal.Content, columns: _Columns, path: Path, regions: Pat
     problems = [Problem("meter", event["problem"]) for event in content.events if "problem" in event]
     if content.cut:
         problems.append(Problem("cut", f"{path}: ends in the middle of a record; all before it is kept"))
-    channels = _living(_with_edges(channels, regions), problems)
+    profiled = [] if regions is None else stack_files.profiled_processes(regions)
+    channels = _living(_with_edges(channels, regions, profiled), problems)
     clock = _clock(content, channels)
     host = str(content.about.get("host", ""))
     recording = Recording(
         clock=clock,
         nodes=Nodes.of([(0, host, "node")]),
         devices=_devices(channels, host),
-        signals=(*(_signal(channel, host, clock) for channel in channels), *_accounts(content, columns, host, clock)),
+        signals=(*(_signal(channel, host, clock) for channel in channels), *columns.accounts(host, clock)),
         noticed=tuple(problems),
         metadata=_metadata(content, clock.offset_ticks),
     )
-    recording = _with_spans(recording, content, regions)
+    recording = _with_spans(recording, content, regions, profiled)
     check(recording)
     return recording
 
@@ -180,8 +182,8 @@ class _Columns:
     def __init__(self, folder: Path) -> None:
         self._store = ReadingStore(folder)
         self._pieces: dict[tuple[int, int], list[Any]] = {}  # by number of the meter and of the channel
-        self._look_times, self._look_values, self._look_width = array("q"), array("d"), 0
-        self._shares: dict[tuple[str, str], tuple[array[int], array[float]]] = {}  # by kind and device: times, parts
+        self._accounts, self._looks = Accounts("", Clock(1_000_000_000)), list[dict[str, Any]]()
+        self._account_parts: dict[tuple[str, str], list[Signal]] = {}  # by name and device
 
     def readings(self, meter: dict[str, Any], number: int, block: bytes) -> None:
         table = np.frombuffer(block, dtype=np.dtype(fields(meter["channels"])))
@@ -191,22 +193,30 @@ class _Columns:
             self._pieces.setdefault((number, i), []).append(piece)
 
     def takes(self, event: dict[str, Any]) -> bool:
-        if "at" not in event or not event.keys() & {"cpu_s", *_SHARE_KEYS.values()}:
-            return False
-        if "cpu_s" in event:
-            own, machine = event["cpu_s"]
-            width = self._look_width or len(own)
-            if not len(own) == len(machine) == width:
-                raise ValueError(f"CPU time of {len(own)} and {len(machine)} packages, where {width} are")
-            self._look_width = width
-            self._look_times.append(event["at"])
-            self._look_values.extend((*own, *machine))
-        for kind in (COMMAND_SHARE, COMMAND_SLICES):
-            for device, part in (event.get(_SHARE_KEYS[kind]) or {}).items():
-                times, parts = self._shares.setdefault((kind, device), (array("q"), array("d")))
-                times.append(event["at"])
-                parts.append(part)
-        return True
+        is_look = "at" in event and not event.keys().isdisjoint(("cpu_s", *_SHARES.values()))
+        if is_look or "start" in event or "end" in event:
+            self._looks.append(event)
+        if len(self._looks) >= _BATCH_LOOKS:
+            self._account(last=False)
+        return is_look
+
+    def _account(self, last: bool) -> None:
+        for part in self._accounts.signals(self._looks, last):
+            self._account_parts.setdefault((part.name, part.device), []).append(part)
+        self._looks = []
+
+    def accounts(self, host: str, clock: Clock) -> list[Signal]:
+        """Who used the CPUs and GPUs, see ``Accounts``."""
+        self._account(last=True)
+        return [
+            replace(
+                parts[0],
+                times=np.concatenate([part.times for part in parts]) - clock.offset_ticks,
+                values=np.concatenate([part.values for part in parts]),
+                host=host,
+            )
+            for parts in self._account_parts.values()
+        ]
 
     def channels(self, content: journal.Content, number: int) -> list[_Channel]:
         """The channels of one meter."""
@@ -218,20 +228,16 @@ class _Columns:
             channels.append(_Channel(meter["name"], about, columns))
         return channels
 
-    def looks(self) -> tuple[Any, Any, Any]:
-        """When the CPUs were looked at, and CPU seconds per package by then: the command's and the machine's."""
-        seconds = np.array(self._look_values, np.float64).reshape(len(self._look_times), 2, self._look_width)
-        return np.array(self._look_times, np.int64), seconds[:, 0], seconds[:, 1]
 
-    def shares(self, kind: str) -> list[tuple[str, Any, Any]]:
-        """Per device when its users were looked at, and the command's part."""
-        chosen = sorted((device, columns) for (of, device), columns in self._shares.items() if of == kind)
-        return [(device, np.array(times, np.int64), np.array(parts, np.float64)) for device, (times, parts) in chosen]
-
-
-def _with_edges(channels: Sequence[_Channel], regions: Path | None) -> list[_Channel]:
-    """The same with the readings that programs made of quick counters at the edges of their regions."""
-    edges = {} if regions is None else region_files.edge_readings(regions)
+def _with_edges(
+    channels: Sequence[_Channel], regions: Path | None, profiled: Sequence[stack_files.ProfiledProcess]
+) -> list[_Channel]:
+    """The same with the readings that programs made of quick counters, at the edges of their regions and at looks."""
+    edges: dict[str, list[Any]] = {}
+    for path, *columns in chain(
+        () if regions is None else region_files.edge_readings(regions), *(one.edge_readings() for one in profiled)
+    ):
+        edges.setdefault(path, []).append(columns)
     joined = []
     for channel in channels:
         path = channel.about["declared"].get("file")
@@ -311,35 +317,69 @@ def _signal(channel: _Channel, host: str, clock: Clock) -> Signal:
     return FileSignal.of(signal, columns) if in_file else signal
 
 
-def _accounts(content: journal.Content, columns: _Columns, host: str, clock: Clock) -> list[Signal]:
-    """Clocks of the command's CPU time and of everything else's, per package, and the command's part of each GPU."""
-    start_event = next((event for event in content.events if "start" in event), {})
-    start = start_event.get("start")
-    spent = next((event.get("cpu_s") for event in content.events if "end" in event), None)
-    at, own, machine = columns.looks()
-    signals = []
-    if start is not None and len(at) > 1:
-        before = own[0] if start_event.get("running") else np.zeros(own.shape[1])
-        own = np.maximum.accumulate(np.concatenate([before[None], own]) - before)
+class Accounts:
+    """Clocks of the command's CPU time and of everything else's, per package, and the command's part of each GPU.
+
+    Made of a journal's events, batch by batch: each batch goes on where the last one ended.
+    """
+
+    def __init__(self, host: str, clock: Clock) -> None:
+        self._host, self._clock = host, clock
+        self._start: dict[str, Any] = {}
+        self._spent: float | None = None  # by the command, as the kernel says at its end
+        self._looks: list[Mapping[str, Any]] = []  # the last of which may have come after the command's end
+        self._zero: Any = None  # (the command's, the machine's) seconds at the start
+        self._last: Any = None  # … and since then, at the last look of the batch before: the command's, others'
+
+    def signals(self, events: Sequence[Mapping[str, Any]], last: bool = True) -> list[Signal]:
+        """The signals of a batch of events; with ``last`` also what was kept back."""
+        for event in events:
+            if "start" in event and not self._start:
+                self._start = dict(event)
+            if "end" in event and self._spent is None:
+                self._spent = event.get("cpu_s")
+            if "cpu_s" in event and "at" in event:
+                self._looks.append(event)
+        return [*self._clocks(last), *self._gpus(events)]
+
+    def _clocks(self, last: bool) -> list[Signal]:
+        if "start" not in self._start or len(self._looks) < (1 if last and self._last else 2):
+            return []
+        looks, self._looks = (self._looks, []) if last else (self._looks[:-1], self._looks[-1:])
+        own, machine = (np.array([look["cpu_s"][side] for look in looks]) for side in (0, 1))
+        times = np.array([look["at"] for look in looks], np.int64) - self._clock.offset_ticks
+        if self._last is None:
+            before = own[0] if self._start.get("running") else np.zeros(own.shape[1])
+            self._zero, self._last = (before, machine[0]), (0 * before, 0 * before)
+            times = np.append(self._start["start"] - self._clock.offset_ticks, times)
+            own, machine = np.vstack([before, own]), np.vstack([machine[:1], machine])
+        own = np.maximum(np.maximum.accumulate(own - self._zero[0]), self._last[0])
         whole = own[-1].sum()
-        if spent is not None and spent > whole:  # the last look came after its end: the kernel says what it took
-            own[-1] += (spent - whole) * (own[-1] / whole if whole > 0 else 1 / own.shape[1])
-        machine = np.concatenate([machine[:1], machine])
-        others = np.maximum.accumulate(np.maximum(machine - machine[0] - own, 0.0))
-        times = np.concatenate([np.array([start], np.int64), at]) - clock.offset_ticks
+        if last and self._spent is not None and self._spent > whole:  # the last look came after its end
+            own[-1] += (self._spent - whole) * (own[-1] / whole if whole > 0 else 1 / own.shape[1])
+        others = np.maximum(np.maximum.accumulate(machine - self._zero[1] - own), self._last[1])
+        self._last = own[-1], others[-1]
         kept = np.append(np.diff(times) > 0, True)
+        signals = []
         for name, clocks in ((COMMAND_CPU_TIME, own), (OTHERS_CPU_TIME, others)):
             for package in range(clocks.shape[1]):
                 device = f"package {package}" if clocks.shape[1] > 1 else ""
                 micro = np.rint(clocks[kept, package] * 1e6).astype(np.int64)
-                signals.append(Signal(name, "counter", "s", times[kept], micro, Fraction(1, 10**6), host, device))
-    for kind in _SHARE_KEYS:
-        # a device that no process used in a second says nothing about who used it
-        for device, times, parts in columns.shares(kind):
-            signals.append(
-                Signal(kind, "gauge", "%", times - clock.offset_ticks, 100 * parts, host=host, device=device)
-            )
-    return signals
+                clock = Signal(name, "counter", "s", times[kept], micro, Fraction(1, 10**6), self._host, device)
+                signals.append(clock)
+        return signals
+
+    def _gpus(self, events: Sequence[Mapping[str, Any]]) -> list[Signal]:
+        signals = []
+        for name, key in _SHARES.items():
+            looks = [event for event in events if event.get(key)]
+            for device in sorted({device for look in looks for device in look[key]}):
+                # a device that no process used in a second says nothing about who used it
+                mine = [(look["at"], look[key][device]) for look in looks if device in look[key]]
+                at = np.array([at for at, _ in mine], np.int64) - self._clock.offset_ticks
+                parts = 100 * np.array([part for _, part in mine], np.float64)
+                signals.append(Signal(name, "gauge", "%", at, parts, host=self._host, device=device))
+        return signals
 
 
 def _latency_s(channel: _Channel) -> float | None:
@@ -395,10 +435,14 @@ def _title(about: dict[str, Any]) -> str:
     return title if len(title) <= _NAME_LENGTH else title[: _NAME_LENGTH - 1] + "…"
 
 
-def _with_spans(recording: Recording, content: journal.Content, regions: Path | None) -> Recording:
+def _with_spans(
+    recording: Recording,
+    content: journal.Content,
+    regions: Path | None,
+    profiled: list[stack_files.ProfiledProcess],
+) -> Recording:
     """The program's own regions, or else one span for its whole life; and who uses the devices."""
     if regions is not None:
-        profiled = stack_files.profiled_processes(regions)
         recording = region_files.join(recording, regions, but={process.pid for process in profiled})
         recording = stack_files.join(recording, regions, profiled)
     run = recording.metadata["run"]

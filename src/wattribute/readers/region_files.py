@@ -8,7 +8,7 @@ is inside another) are cut in two: the model wants one span inside the other, an
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -124,17 +124,15 @@ def load(path: Path, first: int = 0, many: int = -1) -> ProcessRegions:
 
 
 Ints = npt.NDArray[np.int64]
+Readings = tuple[str, Ints, Ints]  # a counter's file, times (monotonic ns), values
 
 
-def edge_readings(folder: Path) -> dict[str, list[tuple[Ints, Ints]]]:
-    """Times (monotonic ns) and values of the counters that programs read at the edges of regions, by their files: one
-    entry per program."""
-    parts: dict[str, list[tuple[Ints, Ints]]] = {}
+def edge_readings(folder: Path) -> Iterator[Readings]:
+    """The readings of counters that programs made at the edges of regions."""
     for process in map(load, sorted(folder.glob("*.regions"))):
         for number, path in process.counters.items():
             rows = process.readings[process.readings["counter"] == number]
-            parts.setdefault(path, []).append((rows["time"].copy(), rows["value"].copy()))
-    return parts
+            yield path, rows["time"].copy(), rows["value"].copy()
 
 
 def aligned(times: Ints, values: Ints, edge_times: Ints, edge_values: Ints) -> Ints:

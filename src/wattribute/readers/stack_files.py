@@ -19,7 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..journal.layouts import DELAY_LANE, MEMORY_LANE, NATIVE_LANE, NO_STACK, REGION_RESUMED
+from ..journal.layouts import (
+    COUNTER_LANE,
+    DELAY_LANE,
+    MEMORY_LANE,
+    NATIVE_LANE,
+    NO_STACK,
+    REGION_RESUMED,
+    STACK_RUNS,
+    STACK_WAITS,
+)
 from ..journal.ranks import rank_of
 from ..model import Frames, Locations, Nodes, Problem, Processes, Recording, Signal, Spans, SpanTable
 from ..model.constants import CPU_LOAD, CPU_TIME
@@ -33,6 +42,7 @@ RESIDENT, GROWN = "memory resident", "memory grown"
 # as in tracebacks: an import is the work of the module that imports; and what we do at the end counts for no frame
 _IMPORTERS = ("<frozen importlib", "<frozen zipimport")
 _HIDDEN = (*_IMPORTERS, str(Path(__file__).parents[1] / "recorders"))
+_USUAL = 0.95  # of the gaps in which a stack changed: how far from its place in the recording a change may have been
 _SAMPLE = np.dtype([("time", "<i8"), ("value", "<i8"), ("lane", "<u4"), ("stack", "<u4")])
 _CALL = np.dtype([("time", "<i8"), ("frame", "<u4"), ("lane", "<u4")])
 
@@ -46,6 +56,8 @@ class ProfiledProcess:
     stacks: dict[int, tuple[int, int]] = field(default_factory=dict)  # stack → (its caller's stack, frame)
     lanes: dict[int, dict[str, Any]] = field(default_factory=dict)
     samples: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _SAMPLE))
+    counters: dict[int, str] = field(default_factory=dict)  # quick energy counters that its watch read: their files
+    readings: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _SAMPLE))  # … and what they said
     calls: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, _CALL))
     problems: list[str] = field(default_factory=list)
     is_watched: bool = False  # by recorders.watch: rows are looks, not beginnings
@@ -53,6 +65,12 @@ class ProfiledProcess:
     @property
     def pid(self) -> int:
         return int(self.header.get("pid", 0))
+
+    def edge_readings(self) -> Iterator[region_files.Readings]:
+        """The readings of counters that its watch made at its looks."""
+        for number, path in self.counters.items():
+            rows = self.readings[self.readings["stack"] == number]
+            yield path, rows["time"].copy(), rows["value"].copy()
 
     def last_ns(self) -> int:
         """When it was last seen, and the time that its last stack is held at least."""
@@ -74,6 +92,8 @@ def load(path: Path) -> ProfiledProcess:
             process.stacks[entry["stack"]] = entry["parent"], entry["frame"]
         elif "frame" in entry:
             process.frames[entry["frame"]] = entry
+        elif "counter" in entry:
+            process.counters[entry["counter"]] = entry["path"]
         elif "lane" in entry:
             process.lanes[entry["lane"]] = entry
         elif "sampler" in entry:
@@ -82,7 +102,9 @@ def load(path: Path) -> ProfiledProcess:
             process.problems.append(entry["problem"])
         else:
             process.header = entry
-    process.samples = _rows(path.with_suffix(".samples"), _SAMPLE)
+    samples = _rows(path.with_suffix(".samples"), _SAMPLE)
+    is_reading = samples["lane"] == COUNTER_LANE
+    process.samples, process.readings = samples[~is_reading], samples[is_reading]
     process.calls = _rows(path.with_suffix(".calls"), _CALL)
     return process
 
@@ -130,6 +152,7 @@ class _Builder:
         self.problems: list[Problem] = []
         self.end = recording.clock.length_ticks
         self.samples = 0  # stacks that were seen
+        self.gaps: list[npt.NDArray[np.int64]] = []  # between two looks that saw different stacks
         files = map(region_files.load, sorted(folder.glob("*.regions")))
         self.regions = {
             process.header.get("pid"): process for process in files if len(process.rows) or len(process.counts)
@@ -161,6 +184,7 @@ class _Builder:
             samples = process.samples[np.isin(process.samples["lane"], lanes)]
             clock = None
             if spans is None:
+                self.gaps.append(_gaps(samples))
                 if process.is_watched:
                     samples, clock = watch_rows.placed(process.samples, lanes[0])
                 spans = sampled(samples, process.stacks, code, frames, self.offset, end)
@@ -270,9 +294,27 @@ class _Builder:
             processes=Processes.of(self.processes),
             locations=Locations.of(self.locations),
             spans=SpanTable(self.spans),
-            signals=(*base.signals, *self.signals),
+            signals=(*self._metered(), *self.signals),
             noticed=(*base.noticed, *self.problems),
         )
+
+    def _metered(self) -> list[Signal]:
+        """The signals of devices, which are sure of the spans' times as far as looks at the stacks tell."""
+        gaps = np.concatenate(self.gaps) if self.gaps else np.empty(0, np.int64)
+        if not len(gaps):
+            return list(self.base.signals)
+        error_s = float(np.quantile(gaps, _USUAL)) / 1e9
+        return [
+            replace(one, clock_error_s=error_s) if one.unit == "J" and one.kind == "counter" else one
+            for one in self.base.signals
+        ]
+
+
+def _gaps(samples: Any) -> npt.NDArray[np.int64]:
+    """How long each change of a thread's stack went unseen at most, in nanoseconds."""
+    stacks = samples["stack"] & ~np.uint32(STACK_RUNS | STACK_WAITS)
+    gaps: npt.NDArray[np.int64] = np.diff(samples["time"])[stacks[1:] != stacks[:-1]]
+    return gaps
 
 
 def _imported(process: ProfiledProcess) -> set[int]:

@@ -44,7 +44,7 @@ class CommandEnd:
     start_ns: int
     end_ns: int
     cpu_s: float | None = 0.0  # of the child and all it waited for; None: unknown
-    max_rss_bytes: int = 0
+    max_rss_bytes: int | None = 0
     error: str = ""  # why it did not start
 
     @property
@@ -161,9 +161,8 @@ def _await(waiter: _Waiter, start_ns: int, shared_terminal: bool) -> CommandEnd:
         if waiter.ended is not None:
             end_ns, status, usage = waiter.ended
             code = os.waitstatus_to_exitcode(status)
-            rss_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
             cpu_s = usage.ru_utime + usage.ru_stime
-            return CommandEnd(code if code >= 0 else 128 - code, start_ns, end_ns, cpu_s, rss_bytes)
+            return CommandEnd(code if code >= 0 else 128 - code, start_ns, end_ns, cpu_s, _max_rss_bytes(usage))
         if number == signal.SIGCHLD:
             if waiter.stopped and shared_terminal:  # Ctrl-Z: stop with it, so that the shell gets its prompt back
                 waiter.stopped = False
@@ -172,6 +171,19 @@ def _await(waiter: _Waiter, start_ns: int, shared_terminal: bool) -> CommandEnd:
             _send(os.killpg, waiter.pid, number)
         elif not from_kernel:  # the keyboard's signals reached the child already
             _send(os.kill, waiter.pid, number)
+
+
+def _max_rss_bytes(usage: Any) -> int | None:
+    """The most memory that the child, or one of its children, held; None where Linux does not know.
+
+    A child begins in our memory, which counts for it: what is not above ours may be ours.
+    """
+    if sys.platform == "darwin":
+        return int(usage.ru_maxrss)
+    import resource
+
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * 1024 if usage.ru_maxrss > own else None
 
 
 def _next_signal(signals: set[Any]) -> tuple[int, bool]:

@@ -63,16 +63,16 @@ class _CounterFile:
     """A file that holds a counter."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> int | None:
         try:
-            return int(os.pread(self._file, 64, 0))
+            return int(os.pread(self.file, 64, 0))
         except (OSError, ValueError):
             return None
 
     def close(self) -> None:
-        os.close(self._file)
+        os.close(self.file)
 
 
 def _opened(path: str) -> _Quick:
@@ -90,7 +90,7 @@ class EdgeCounters:
     def __init__(self, folder: str, clock: Callable[[], int]) -> None:
         self.paths: list[str] = []
         self._open: list[_Quick] = []
-        self._clock, self.due_ns = clock, 0
+        self._clock, self.due_ns, self.pause_ns = clock, 0, _PAUSE_NS
         try:
             with open(os.path.join(folder, COUNTERS), encoding="utf-8") as file:
                 offered = file.read().splitlines()
@@ -109,10 +109,16 @@ class EdgeCounters:
             self.paths.append(path)
             self._open.append(counter)
             cost_ns += one_ns
-        self._pause_ns = max(_PAUSE_NS, _SHARE * cost_ns)
+        self.pause_ns = max(_PAUSE_NS, _SHARE * cost_ns)
 
     def __bool__(self) -> bool:
         return bool(self._open)
+
+    @property
+    def files(self) -> dict[str, int]:
+        """The open files by their paths, for a reader that is not this one; none of the kernel's events."""
+        pairs = zip(self.paths, self._open, strict=False)
+        return {path: counter.file for path, counter in pairs if isinstance(counter, _CounterFile)}
 
     def _cost_ns(self, counter: _Quick) -> int:
         began = self._clock()
@@ -120,7 +126,7 @@ class EdgeCounters:
 
     def read(self, now_ns: int) -> list[tuple[int, int, int]]:
         """(when, value, number) of each counter; the next reading is due after a pause."""
-        self.due_ns = now_ns + self._pause_ns
+        self.due_ns = now_ns + self.pause_ns
         rows, before = [], now_ns
         for number, counter in enumerate(self._open):
             value = counter.read()

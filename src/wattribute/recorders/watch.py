@@ -10,6 +10,7 @@ Rows (``journal.layouts.STACK_SAMPLE``) hold what was seen at a moment, for each
 
 - its CPU time, its stack, and whether it was running (``STACK_RUNS``) rather than blocked;
 - how long it has waited for a CPU (lane ``| DELAY_LANE``), where that has changed;
+- ``COUNTER_LANE``: what a quick energy counter said (see ``regions.EdgeCounters``), and its number;
 - ``NATIVE_LANE``: CPU time of all threads without a Python stack (BLAS, OpenMP), and the lane of the thread that was
   inside the native call then, 0 if that is not known.
 """
@@ -21,9 +22,10 @@ import ctypes
 import os
 import select
 import sys
+import time
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
-from ..journal.layouts import FIRST_LANE
+from ..journal.layouts import COUNTERS, FIRST_LANE
 from .stacks import _json, _thread_name
 from .ticker import known_threads, still_ours
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _REQUEST = 16  # bytes: a lane's number and its thread
 _DEEPEST = 512  # frames that are compared
+MOST_COUNTERS = 16
 _REGISTERING_MS, _LOOKS = 5, 200  # a new thread is not known to threading yet: pause, and how often to look again
 
 
@@ -87,10 +90,12 @@ class WatchOrder(ctypes.Structure):
         ("hidden", c_uint64),
         ("interpreter", c_void_p),
         ("thread_head", c_void_p),
-        *((name, c_int64) for name in ("interval_ns", "task_offset", "page_bytes")),
+        *((name, c_int64) for name in ("interval_ns", "task_offset", "page_bytes", "counter_pause_ns")),
         *((name, c_int32) for name in ("names_file", "samples_file", "memory_file", "request_file")),
         *((name, c_int32) for name in ("stacks", "lines")),
         ("first_lane", c_uint32),
+        ("counters", c_int32),
+        ("counter_files", c_int32 * MOST_COUNTERS),
     )
 
 
@@ -145,6 +150,8 @@ class Watch:
         if names.how.memory:
             order.memory_file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
             self._files.append(order.memory_file)
+        if order.stacks:  # calls that are traced read them at their own edges
+            self._offer_counters(order, os.path.dirname(stem))
         self._wake, self._are_ours = order.request_file, [(file, still_ours(file)) for file in self._files]
         self._begin_helper()
         order.hidden = self._helper
@@ -154,6 +161,20 @@ class Watch:
         lane = library.wat_watch_begin(self._handle, ident, _depth_below(outer))
         names.say({"lane": lane, "name": _thread_name(ident), "thread": ident})
         library.wat_watch_start(self._handle)
+
+    def _offer_counters(self, order: WatchOrder, folder: str) -> None:
+        """Have the quick energy counters read at looks, those that the program can read."""
+        if not os.path.exists(os.path.join(folder, COUNTERS)):
+            return
+        from .regions import EdgeCounters
+
+        counters = EdgeCounters(folder, time.monotonic_ns)
+        files = list(counters.files.items())
+        self._files += [file for _, file in files]
+        for number, (path, file) in enumerate(files[:MOST_COUNTERS]):
+            self._names.say({"counter": number, "path": path})
+            order.counter_files[number] = file
+        order.counters, order.counter_pause_ns = min(len(files), MOST_COUNTERS), counters.pause_ns
 
     def _check(self, order: WatchOrder, state: int) -> None:
         """Compare a walk of C's with the interpreter's own."""

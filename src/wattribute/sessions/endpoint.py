@@ -14,13 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..model.status import DeviceStatus
 from ..outputs.timeseries.openmetrics import TYPES, exposition
-from ..outputs.timeseries.series import POWER, PROCESS_POWER, STATIC_POWER, Labels, Series, clean
+from ..outputs.timeseries.series import Labels, Series
 from .journal_series import JournalReader
-from .processes import ProcessPowers, floors_w
+from .power_split import PowerSplit
 
 MOST_SERIES = 1000
 MOST_AT_ONCE = 16
@@ -41,7 +38,7 @@ class Endpoint(ThreadingHTTPServer):
         self._follower, self._lock = follower, threading.Lock()
         self._latest: dict[tuple[str, Labels], Series] = {}
         self._room = threading.Semaphore(MOST_AT_ONCE)
-        self._processes: ProcessPowers | None = None
+        self._power_split = PowerSplit()
         self._split: list[Series] = []
 
     def follow(self) -> None:
@@ -54,31 +51,8 @@ class Endpoint(ThreadingHTTPServer):
                         self._latest[key] = replace(each, times_ns=each.times_ns[-1:], values=each.values[-1:])
                 if not self._follower.behind:
                     break
-            self._split = self._divide()
-
-    def _divide(self) -> list[Series]:
-        """The power of this machine now: what processes draw of it, and what it draws at rest."""
-        powers = [each for each in self._latest.values() if each.metric is POWER]
-        if not powers:
-            return []
-        if self._processes is None:
-            host = dict(powers[0].labels).get("host", "")
-            self._processes = ProcessPowers(floors_w(self._follower.devices(), host))
-        devices = []
-        for each in powers:
-            labels, power_w = dict(each.labels), float(each.values[-1])
-            apart = labels.get("apart", "")
-            devices.append(DeviceStatus(labels["device"], labels["kind"], power_w=power_w, apart=apart))
-        common = {name: value for name, value in powers[0].labels if name in ("host", "run", "zone")}
-        at_ns = int(max(each.times_ns[-1] for each in powers))
-        times_ns = np.array([at_ns], np.int64)
-        watts = [(PROCESS_POWER, {"process": clean(row.name)}, row.power_w) for row in self._processes(at_ns, devices)]
-        watts.append((STATIC_POWER, {}, self._processes.static_w(devices)))
-        return [
-            Series(metric, tuple(sorted((common | more).items())), times_ns, np.array([power_w]), at_ns)
-            for metric, more, power_w in watts
-            if power_w is not None
-        ]
+            split = self._power_split.series(self._latest.values(), self._follower.devices())
+            self._split = split or self._split
 
     def text(self, openmetrics: bool) -> str:
         with self._lock:

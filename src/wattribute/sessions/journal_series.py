@@ -3,12 +3,14 @@
 Nothing is asked of the sampler: its journal is read as it grows. The first second or so is kept back until it is known
 which counters live and which sensor speaks for which device; from then on every batch of readings becomes points at
 once. Points are those of ``series`` for the finished recording: the same times, the same values. Only the energy of a
-gauge is its plain integral: what its sensor smears or delays can be undone when all readings are there.
+gauge is its plain integral: what its sensor smears or delays can be undone when all readings are there. The bill of
+a run comes along as far as it is certain, and the rest of it at the end.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,14 +20,16 @@ import numpy as np
 
 from ..journal import file as journal
 from ..model import Device, Signal
-from ..outputs.timeseries.series import Ints, Series, SeriesRule, tracks
+from ..outputs.timeseries.series import ENERGY, Ints, Series, SeriesRule, tracks
 from ..readers import journal as build
-from .running_series import Integral, Rule, Slope, Total, Value
+from .running_bill import RunningBill
+from .running_series import Integral, Points, Rule, Slope, Total, Value
 
 CHUNK_BYTES = 8 << 20
 FORGET_BYTES = 4 << 20  # at a time
 SETTLED_S = 1.0  # readings before it is decided which series are sent …
 LONGEST_S = 5.0  # … or three periods of the slowest sensor, but no longer than this
+LONGEST_BYTES = 64 << 20  # of a journal that is read once more at the end, for what was not certain before
 
 
 @dataclass
@@ -51,6 +55,7 @@ class JournalReader:
         self._early = bytearray()  # all that was read before it is decided which series are sent
         self._about: dict[str, Any] | None = None
         self._lives: list[_Live] | None = None
+        self._bill: RunningBill | None = None
         self._types: list[np.dtype[Any]] = []
         self.behind = False
 
@@ -64,13 +69,18 @@ class JournalReader:
             data, self._early = bytes(self._early[len(journal.MAGIC) :]), bytearray()
         data = self._rest + data
         payloads: list[list[bytes]] = [[] for _ in self._types]
+        events: list[dict[str, Any]] = []
         end = 0
         for kind, payload, end in journal.records(data, 0):  # noqa: B007
             if kind == journal.READINGS:
                 payloads[int.from_bytes(payload[:2], "little")].append(payload[2:])
+            elif kind == journal.EVENT:
+                events.append(json.loads(payload))
         self._rest = data[end:]
         tables = [np.frombuffer(b"".join(p), kind) for p, kind in zip(payloads, self._types, strict=True)]
-        return self._points(tables, last and not self.behind)
+        is_last = last and not self.behind
+        series, energy = self._points(tables, is_last)
+        return [*series, *self._billed(energy, events, is_last)]
 
     def devices(self) -> dict[str, Device]:
         """The devices of the run by name, once its journal has begun."""
@@ -114,7 +124,7 @@ class JournalReader:
         recording = build.build(bytes(self._early), self._path)
         epoch_ns = recording.clock.epoch_ns or 0
         self._types = [np.dtype(build.fields(meter["channels"])) for meter in self._about["meters"]]
-        self._lives = []
+        self._lives, self._bill = [], RunningBill(recording)
         for track in tracks(recording, epoch_ns):
             signal = recording.signals[track.row]
             place = self._place(signal)
@@ -142,11 +152,12 @@ class JournalReader:
 
     # ------------------------------------------------------------------------------------------------- points
 
-    def _points(self, tables: list[Any], last: bool) -> list[Series]:
+    def _points(self, tables: list[Any], last: bool) -> tuple[list[Series], dict[int, Points]]:
+        """The series of new readings, and the energy in them by the row of its signal."""
         assert self._lives is not None
         assert self._about is not None
         shift_ns = self._about["epoch_ns"] - self._about["monotonic_ns"]
-        series = []
+        series, energy = [], {}
         for live in self._lives:
             table = tables[live.meter]
             times: Ints = table[f"t{live.channel}"]
@@ -155,7 +166,15 @@ class JournalReader:
             if len(points[0]):
                 track = live.track
                 series.append(Series(track.metric, track.labels, *points, self._about["epoch_ns"], track.inside))
-        return series
+                if track.metric is ENERGY:
+                    energy[track.row] = points
+        return series, energy
+
+    def _billed(self, energy: dict[int, Points], events: list[dict[str, Any]], last: bool) -> Iterator[Series]:
+        assert self._bill is not None
+        yield from self._bill.feed(energy, events, last)
+        if last and not self._forget and self._path.stat().st_size <= LONGEST_BYTES:
+            yield from self._bill.finish(build.build(journal.mapped(self._path), self._path))
 
 
 def _give_back(file: BinaryIO, size: int) -> None:

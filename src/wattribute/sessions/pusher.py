@@ -22,6 +22,7 @@ from ..outputs.timeseries.client import Client, RefusedError, SendError
 from ..outputs.timeseries.protocols import requests
 from ..outputs.timeseries.target import Request, Target
 from .journal_series import JournalReader
+from .power_split import PowerSplit
 from .spool import Spool
 
 POLL_S = 0.5
@@ -44,6 +45,7 @@ class Pusher:
     ) -> None:
         self._follower, self._client, self._spool = follower, client, spool
         self._clock, self._sleep = clock, sleep
+        self._split = PowerSplit()
         self._recent: deque[tuple[float, Request]] = deque()
         self._next_s, self._limit_s = 0.0, float("inf")
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
@@ -54,7 +56,9 @@ class Pusher:
     def round(self, last: bool = False) -> None:
         """Take what is new and send what can be sent."""
         while True:
-            for request in requests(self._follower.poll(last), self._client.target):
+            series = self._follower.poll(last)
+            series += self._split.series(series, self._follower.devices())
+            for request in requests(series, self._client.target):
                 self._take(request)
             self._deliver()
             if not self._follower.behind:

@@ -500,8 +500,9 @@ class Simulation:
         )
 
     def _cpu_times(self, last: int) -> Iterator[Signal]:
-        """CPU seconds of each thread, read every 10 ms, and of each host's tenants together; where several packages of
-        a host are used, those of the threads and of the tenants of each."""
+        """CPU seconds of each thread, read every 10 ms and where a span starts or ends (as profiles place them), and of
+        each host's tenants together; where several packages of a host are used, those of the threads and of the tenants
+        of each."""
         times = np.append(np.arange(0, last, max(1, self.ticks_per_s // 100)), last)
         micro: dict[str, Any] = {"unit": "s", "scale": Fraction(1, 10**6)}
         used: list[tuple[SimulatedDevice, Floats]] = []
@@ -512,7 +513,9 @@ class Simulation:
                 busy = np.concatenate([[0], np.cumsum(np.diff(edges) * works[innermost])])
                 used.append((lane.device, np.interp(times, edges, busy) / self.ticks_per_s * lane.cores))
                 name, host = CPU_TIME, lane.device.host
-                yield counter(_micro(used[-1][1]), times, name, device="", host=host, location=at, **micro)
+                knots = np.union1d(times, edges[(edges >= 0) & (edges <= last)])
+                spent = _micro(np.interp(knots, edges, busy) / self.ticks_per_s * lane.cores)
+                yield counter(spent, knots, name, device="", host=host, location=at, **micro)
         tenants = [(device, cores.energy_j(times / self.ticks_per_s)) for device, cores in self._cores]
         for host in dict.fromkeys(device.host for device, _ in tenants):
             names = {device.name for device, _ in (*used, *tenants) if device.host == host}

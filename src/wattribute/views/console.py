@@ -99,13 +99,16 @@ class _Common(NamedTuple):
         return cls(_kinds(attribution), by_signal, wholes(attribution, unit))
 
 
-def attribution_head(attribution: Answer) -> RenderableType:
-    """The books of each device, the rules they follow, and what the rows that were not selected received."""
+def attribution_head(attribution: Answer, share_of: str = "") -> RenderableType:
+    """The books of each device, the rules they follow, and what the rows that were not selected received.
+
+    ``share_of`` says what the column share refers to, if not to all that was measured.
+    """
     lines: list[RenderableType] = [
         *_missing(attribution),
         _books(attribution, attribution.suffix),
         *_not_counted(attribution),
-        _caption(attribution),
+        _caption(attribution, share_of),
     ]
     lines += _per_unit(attribution)
     if attribution.left_out:
@@ -133,7 +136,7 @@ def wholes(attribution: Answer, unit: str) -> dict[str, float]:
     return sums
 
 
-def _caption(attribution: Answer) -> Text:
+def _caption(attribution: Answer, share_of: str = "") -> Text:
     if attribution.in_seconds:
         return Text("seconds of each thread and stream", style="dim")
     words = f"method {attribution.question.method}, share {attribution.question.share}"
@@ -142,7 +145,7 @@ def _caption(attribution: Answer) -> Text:
     if attribution.unit and "signal" not in attribution.by:
         whole = ", ".join(si(whole, attribution.unit) for whole in wholes(attribution, attribution.suffix).values())
         what = "estimated" if any(device["estimated"] for device in _shown_books(attribution)) else "measured"
-        words += f"; the column share is of {whole} {what}"
+        words += f"; the column share is of {share_of or f'{whole} {what}'}"
     return Text(words, style="dim")
 
 

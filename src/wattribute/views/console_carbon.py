@@ -73,14 +73,16 @@ def _per_unit(sci: Sci, market: Emissions | None, factors: bool) -> Iterable[tup
 
 
 def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
-    spread = ""
-    if result.low_g is not None and result.high_g is not None:
-        spread = f" ({si(result.low_g, 'g')} … {si(result.high_g, 'g')} for 90 % of countries)"
+    countries = ", over 90 % of countries" if result.low_g is not None else ""
     mark = " estimated" if result.estimated else ""
     whose = ", the command's share of the machine (--scope process)" if result.scope == "process" else ""
-    least = "≥ " if result.unseen else ""
-    yield "energy", f"{least}{si(result.energy_j, 'J')}{mark} in {seconds(result.duration_s)}{whose}"
-    yield "CO2e", least + si(result.co2e_g, "g") + spread + mark
+    if result.unseen:
+        joules, grams = f"≥ {si(result.energy_j, 'J')}", f"≥ {si(result.co2e_g, 'g')}"
+    else:
+        joules = bounded(result.energy_j, result.energy_low_j, result.energy_high_j)
+        grams = bounded(result.co2e_g, *result.range_g, "g")
+    yield "energy", f"{joules}{mark} in {seconds(result.duration_s)}{whose}"
+    yield "CO2e", grams + mark + countries
     if result.unseen:
         yield "not seen", "; ".join(map(clean, result.unseen))
     yield "intensity", f"{result.g_per_kwh:.4g} g/kWh" + (f" × PUE {result.pue:g}" if result.pue != 1 else "")

@@ -30,7 +30,7 @@ _WIDTH = 160  # where the terminal's width is unknown
 _NUMBERS = 106  # columns that bar and numbers take
 _DEVICES = 4  # that have a column
 _LIBRARY = re.compile(r"^<frozen|[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/](?:python|pypy)\d[^\\/]*[\\/]")
-_LEAST = 0.01  # a branch of the tree below this part of the device is folded away
+_LEAST = 0.01  # a branch of the tree below this part of what the program got is folded away
 
 
 def show_profile(
@@ -72,7 +72,10 @@ def _profile(
     bill: str,
     width: int,
 ) -> RenderableType:
-    parts: list[RenderableType] = [attribution_head(functions)]
+    share_of = ""
+    if tree is None and (others := _others(rows)).any():
+        share_of = f"{si(float(rows.filter(~others)['self_j'].sum()), 'J')}, what the program itself got"
+    parts: list[RenderableType] = [attribution_head(functions, share_of)]
     parts += [Text(bill)] if bill else []
     parts += [Text(), _table(rows, functions, top, width) if tree is None else _tree(tree, functions, top)]
     for heading, lines in memory.items():
@@ -96,11 +99,15 @@ def _where(row: Mapping[str, Any]) -> str:
     return f"{clean(short)}:{row['line']}"
 
 
+def _others(rows: pl.DataFrame) -> pl.Series:
+    """Which rows are not the program's."""
+    return rows["frame"].is_in([OTHERS, STATIC])
+
+
 def _table(rows: pl.DataFrame, attribution: Attribution, top: int, width: int) -> FittedTable:
     """Functions by the sum of their devices, shares of what the program itself got, and a column per device."""
     devices = _counted(attribution)
-    is_own = ~rows["frame"].is_in([OTHERS, STATIC])
-    own, rest = rows.filter(is_own), rows.filter(~is_own)
+    own, rest = rows.filter(~_others(rows)), rows.filter(_others(rows))
     shown, whole = own.head(top).to_dicts(), float(own["self_j"].sum())
     named = [name for name in rows.columns if name in {device["device"] for device in devices}][:_DEVICES]
     several = len(named) > 1
@@ -155,10 +162,11 @@ class CallTree:
 
 
 def _tree(tree: CallTree, functions: Attribution, top: int) -> RenderableType:
-    """The call tree by total energy; of each node at most ``top`` branches, none below a hundredth of the whole."""
+    """The call tree by total energy; of each node at most ``top`` branches, none below a hundredth of the program's."""
     devices = _counted(functions)
     whole, idle_j = (sum(device[name] for device in devices) for name in ("measured_j", "idle_j"))
     rows = sorted(tree.paths.rows.to_dicts(), key=lambda row: -row["total_j"])
+    own = whole - sum(row["self_j"] for row in rows if row["path"][-1] in (OTHERS, STATIC))
     below: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         below.setdefault(tuple(row["path"][:-1]), []).append(row)
@@ -167,13 +175,13 @@ def _tree(tree: CallTree, functions: Attribution, top: int) -> RenderableType:
     trunk = Tree(Text(f"{si(whole, 'J')} {how}  {_seen(functions)}"), guide_style="dim")
 
     def grow(node: Tree, branches: Sequence[Mapping[str, Any]]) -> None:
-        kept = [row for row in branches[:top] if whole > 0 and row["total_j"] >= _LEAST * whole]
+        kept = [row for row in branches[:top] if whole > 0 and row["total_j"] >= _LEAST * own]
         for row in kept:
             path, name = tuple(row["path"]), row["path"][-1]
             text = Text(f"{si(row['total_j'], 'J'):>8}  {percent(row['total_j'], whole):>6}  ")
             text.append(clean(name), style="bold")
-            own = f"self {si(row['self_j'], 'J')}, " if row["self_ns"] else ""
-            text.append(f"  {own}{seconds(row['total_ns'] / 1e9)}", style="dim")
+            itself = f"self {si(row['self_j'], 'J')}, " if row["self_ns"] else ""
+            text.append(f"  {itself}{seconds(row['total_ns'] / 1e9)}", style="dim")
             inner = below.get(path, [])
             if name in hidden:
                 inner, count_ = _leaving(inner, below, hidden)

@@ -26,7 +26,7 @@ def run_screen(summary: Summary, folder: str = "", per: str | None = None) -> Re
     if summary.share_rule:
         parts.append(Text(f"shares: {summary.share_rule}"))
     if carbon := summary.carbon:
-        parts.append(_carbon(carbon, summary.estimated))
+        parts.append(_carbon(summary, carbon))
     for unseen in summary.unseen:
         parts.append(Text(f"! not metered: {unseen['reason']}; run: {unseen['fix']}", style="yellow"))
     if _costly(summary):
@@ -127,11 +127,9 @@ def _remark(device: DeviceSummary) -> str:
     return "; ".join(filter(None, words))
 
 
-def _carbon(carbon: Mapping[str, Any], estimated: bool) -> Text:
-    words = f"CO2e {si(carbon['co2e_g'], 'g')}"
-    if carbon["low_g"] is not None and carbon["high_g"] is not None:
-        words += f" ({si(carbon['low_g'], 'g')} … {si(carbon['high_g'], 'g')})"
-    words += f"{' estimated' if estimated else ''} at {carbon['g_per_kwh']:.4g} g/kWh, {carbon['name']}"
+def _carbon(summary: Summary, carbon: Mapping[str, Any]) -> Text:
+    words = f"CO2e {bounded(summary.co2e_g, *summary.co2e_range_g, 'g')}"
+    words += f"{' estimated' if summary.estimated else ''} at {carbon['g_per_kwh']:.4g} g/kWh, {carbon['name']}"
     words += ", assumed: name yours with --zone" if carbon["assumed"] else ""
     return Text(words + (" (fallback)" if carbon["fallback"] else ""))
 

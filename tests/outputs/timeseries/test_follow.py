@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wattribute.journal.file import Journal
 from wattribute.model import Clock, Device
-from wattribute.outputs.timeseries.series import last_of_each, series, slopes
+from wattribute.outputs.timeseries.series import BILL, bill_series, last_of_each, series, slopes
 from wattribute.plugins import Channel
 from wattribute.readers import journal as build
 from wattribute.recorders import clocks
@@ -99,15 +99,19 @@ CHANNELS = [
 ]
 
 
+# of the package a baseline is known from the start, of the GPU the bill waits for the end
+FLOORS = {"host": "here", "devices": {"package 0": {"floor_w": 20.0, "low_w": 18.0, "high_w": 22.0}}}
+
+
 def write(path, seconds=4.0, flushed=lambda: None):
-    """A journal as the sampler writes it, flushed twice a second."""
+    """A journal as the sampler writes it, flushed twice a second; a neighbour works in the second half of it."""
     generator = np.random.default_rng(3)
     journal = Journal(path)
     meters = [{"name": name, "channels": [plain(c) for c in offered]}
               for name, offered in zip(("nvml", "rapl"), CHANNELS, strict=True)]  # fmt: skip
     journal.about(
         {"host": "here", "command": ["sleep", "9"], "zone": "FR", "clock": clocks.stamp(), "monotonic_ns": 5 * SECOND,
-         "epoch_ns": EPOCH_NS, "meters": meters}, CHANNELS,
+         "epoch_ns": EPOCH_NS, "meters": meters, "floors": FLOORS, "cores": 2}, CHANNELS,
     )  # fmt: skip
     journal.event({"start": 5 * SECOND + 1, "pid": 1})
     gpu, cpu = 7**17, 2**32 - 100_000
@@ -118,10 +122,16 @@ def write(path, seconds=4.0, flushed=lambda: None):
         journal.readings(0, [(now, gpu), (now + 1, int(generator.integers(10**5, 2 * 10**5))),
                              (now, 40 + number % 9 if number % 10 == 0 else None)])  # fmt: skip
         journal.readings(1, [(now + 7, cpu % 2**32), (now + 8, 77), (now + 9, float(number % 3))])
+        if number % 13 == 6:
+            own = 0.015 * number
+            journal.event({"cpu_s": [[own], [100 + own + 0.02 * max(number - 25 * seconds, 0)]], "at": now + 5_000_000})
+        if number % 50 == 30:
+            journal.event({"shares": {"GPU 0": 0.75 if number < 100 else 0.25}, "at": now + 6_000_000})
         if number % 25 == 24:
             journal.flush()
             flushed()
-    journal.event({"end": now, "exit_code": 0})
+    journal.event({"end": now, "exit_code": 0, "cpu_s": 0.0151 * number})
+    journal.event({"cpu_s": [[0.015 * number], [100 + 0.035 * number]], "at": now + 1_000_000})
     journal.flush()
     journal.close()
 
@@ -135,6 +145,12 @@ def told(parts):
     return found
 
 
+def all_series(recording):
+    """What a recording tells when it is finished."""
+    epoch_ns = recording.clock.epoch_ns
+    return [*series(recording, epoch_ns), *bill_series(recording, epoch_ns)]
+
+
 def test_what_is_followed_is_what_the_recording_tells(tmp_path):
     path, batches = tmp_path / "journal", []
     follower = JournalReader(path)
@@ -144,13 +160,20 @@ def test_what_is_followed_is_what_the_recording_tells(tmp_path):
     batches.append(follower.poll(last=True))
     follower.close()
     recording = build.build(path.read_bytes(), path)
-    whole = told(series(recording, recording.clock.epoch_ns))
+    whole = told(all_series(recording))
     live = told([each for batch in batches for each in batch])
     assert live.keys() == whole.keys()
+    bills = [dict(each.labels) for batch in batches[:-1] for each in batch if each.metric is BILL]
+    assert {(one["device"], one["part"]) for one in bills} == {
+        ("package 0", part) for part in ("command", "others", "static")
+    }
+    assert ("bill_joules_total", "GPU 0", "others") in {
+        (name, dict(labels)["device"], dict(labels).get("part")) for name, labels in live
+    }
     assert {dict(labels)["device"] for _, labels in live} == {"GPU 0", "package 0"}  # not the dead, nor the estimate
     for key, points in whole.items():
         assert [at for at, _ in live[key]] == [at for at, _ in points]
-        assert [v for _, v in live[key]] == pytest.approx([v for _, v in points], rel=1e-12)
+        assert [v for _, v in live[key]] == pytest.approx([v for _, v in points], rel=1e-12, abs=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +182,7 @@ def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "journal"
     write(path, seconds=2)
     recording = build.build(path.read_bytes(), path)
-    return path.read_bytes(), told(series(recording, recording.clock.epoch_ns))
+    return path.read_bytes(), told(all_series(recording))
 
 
 @settings(max_examples=20)
@@ -177,7 +200,7 @@ def test_a_journal_cut_anywhere_gives_the_same(whole, tmp_path_factory, cuts):
     live = told(parts)
     assert live.keys() == wanted.keys()
     for key, points in wanted.items():
-        assert live[key] == [(at, pytest.approx(value, rel=1e-12)) for at, value in points]
+        assert live[key] == [(at, pytest.approx(value, rel=1e-12, abs=1e-9)) for at, value in points]
 
 
 def test_a_run_too_short_to_settle_is_told_at_its_end(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 import wattribute
 from tests.conftest import need, until
 from tests.outputs.timeseries.servers import Influx, SecuredVictoria, Victoria, free_port
-from tests.outputs.timeseries.test_follow import told
+from tests.outputs.timeseries.test_follow import all_series, told
 from wattribute.outputs.timeseries.series import series
 
 MS = 1_000_000
@@ -47,12 +47,13 @@ def run(place, *arguments, **how):
 
 
 def expected(folder):
-    """What a server that counts milliseconds has to hold: {(metric, device): [(ms, value)]}."""
-    recording = wattribute.read(folder)
+    """What a server that counts milliseconds has to hold: {(metric, device, part): [(ms, value)]}."""
     found = {}
-    for each in series(recording, recording.clock.epoch_ns):
+    for each in all_series(wattribute.read(folder)):
         ((key, points),) = told([each.thinned(MS)]).items()
-        found[f"wattribute_{key[0]}", dict(key[1])["device"]] = [(at // MS, value) for at, value in points]
+        labels = dict(key[1])
+        row = f"wattribute_{key[0]}", labels["device"], labels.get("part")
+        found[row] = [(at // MS, value) for at, value in points]
     return found
 
 
@@ -63,7 +64,8 @@ def run_of(folder):
 
 def check_victoria(server, folder):
     """The server holds exactly what the recording tells: nothing is missing, nothing is there twice."""
-    stored = {(m["__name__"], m["device"]): rows for m, rows in server.rows(f'{{run="{run_of(folder)}"}}')}
+    rows = server.rows(f'{{run="{run_of(folder)}"}}')
+    stored = {(m["__name__"], m["device"], m.get("part")): points for m, points in rows if "device" in m}
     wanted = expected(folder)
     assert stored.keys() == wanted.keys()
     for key, rows in wanted.items():

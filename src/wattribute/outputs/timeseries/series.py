@@ -4,7 +4,7 @@ Every device has its energy as a counter of joules that starts at 0 with the run
 sensor's readings, else the slope of its energy. What else its sensors say (temperature, utilisation …) comes as gauges
 with the sensor's name. One energy source per device; a device whose energy another one includes carries
 ``apart="true"``, so that sums over ``apart=""`` count nothing twice, and estimates carry ``estimated="true"``. The
-bill of a finished run is a counter of its own, with a ``part`` each for the command, others and static.
+bill of a run is a counter of its own, with a ``part`` each for the command, others and static.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...engines.middle import MeteredDevice, bill_curves, device_division, metered_devices, tidy
+from ...engines.middle import Energy, MeteredDevice, bill_curves, device_division, metered_devices, tidy
 from ...errors import NoDataError
 from ...model import Device, Question, Recording, Signal
-from ...model.constants import OTHERS, POWER_SPAN_S
+from ...model.constants import COMMAND_SHARE, COMMAND_SLICES, OTHERS, POWER_SPAN_S
 from ...model.ledger import UNKNOWN_PLACE
 from ...sensors import contains
 
@@ -170,6 +170,8 @@ def _others(recording: Recording, common: Mapping[str, str]) -> Iterator[SeriesR
     devices = {(device.host, device.name): device for device in recording.devices}
     for row, signal in enumerate(recording.signals):
         device = devices.get((signal.host, signal.device))
+        if signal.name in (COMMAND_SHARE, COMMAND_SLICES):
+            continue  # what was made of them is the bill
         if device is not None and signal.kind == "gauge" and signal.unit in _OTHERS and len(signal):
             metric, factor = _OTHERS[signal.unit]
             labels = _labels(device, {**common, "sensor": signal.name})
@@ -212,8 +214,8 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
             times, raw = tidy(signal)
             values = raw.astype(np.float64) * track.factor
         else:
-            curve = track.device.energy(recording)
-            times, values = curve.times, curve.values if curve.read is None else curve.read
+            curve = _as_read(track.device.energy(recording))
+            times, values = curve.times, curve.values
         times_ns = recording.clock.ns(times) + epoch_ns
         if track.rule == "slope":
             times_ns, values = slopes(*last_of_each(times_ns, values))
@@ -221,21 +223,37 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
             yield Series(track.metric, track.labels, times_ns, values, epoch_ns, track.inside)
 
 
+def _as_read(curve: Energy) -> Energy:
+    """The curve without what its counter had not counted yet: a server is told what was read."""
+    return curve if curve.read is None else replace(curve, values=curve.read)
+
+
+def billed(recording: Recording) -> list[MeteredDevice]:
+    """The devices that have a bill: those that count, rests of nodes among them."""
+    try:
+        return [one for one in metered_devices(recording) if one.entry.counted]
+    except NoDataError:
+        return []
+
+
+def bill_labels(recording: Recording, device: Device, part: str, estimated: bool, epoch_ns: int) -> Labels:
+    """The labels of a part of a device's bill."""
+    common = {"run": run_name(recording.metadata, epoch_ns), "zone": str(recording.metadata.get("zone") or "")}
+    more = {"part": _PART_LABELS.get(part, part), "estimated": "true" if estimated else ""}
+    return _labels(device, common | more)
+
+
 def bill_series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
     """The energy of each device that counts, divided between the command, other processes and static; nothing where
     the recording does not tell any of them apart."""
-    common = {"run": run_name(recording.metadata, epoch_ns), "zone": str(recording.metadata.get("zone") or "")}
-    try:
-        counted = [one for one in metered_devices(recording) if one.entry.counted and not one.parts]
-    except NoDataError:
-        return
-    for one in counted:
+    for one in billed(recording):
         how = device_division(recording, one, Question(scope="process"))
-        parts = bill_curves(one.energy(recording).between(*recording.life), how, recording.clock.ticks_per_s)
-        for name, curve in parts.items() if len(parts) > 1 else ():
-            more = {"part": _PART_LABELS.get(name, name), "estimated": "true" if curve.signal.estimated else ""}
-            times_ns, values = last_of_each(recording.clock.ns(curve.times) + epoch_ns, curve.values)
-            yield Series(BILL, _labels(one.device, common | more), times_ns, values, epoch_ns)
+        curve = _as_read(one.energy(recording)).between(*recording.life)
+        parts = bill_curves(curve, how, recording.clock.ticks_per_s)
+        for name, part in parts.items() if len(parts) > 1 else ():
+            times_ns, values = last_of_each(recording.clock.ns(part.times) + epoch_ns, part.values)
+            labels = bill_labels(recording, one.device, name, curve.signal.estimated, epoch_ns)
+            yield Series(BILL, labels, times_ns, values, epoch_ns)
 
 
 def last_of_each(times_ns: Ints, totals: Floats, step_ns: int = SLOPE_NS) -> tuple[Ints, Floats]:

@@ -1,6 +1,6 @@
 """Do the ranges of gauges, ``solve`` and ``calibrate`` keep their word? Real GPUs beside a meter, simulated sensors.
 
-``python benchmarks/gauges.py [--seeds 1000] [--jobs 2] [--each]`` prints a table: the shared runs of
+``python benchmarks/gauges.py [--seeds 1000] [--jobs 2] [--each] [--publish]`` prints a table: the shared runs of
 real cards, the hard and the 95 % ranges over many seeds of a simulator, method solve over seeds of another world, and a
 calibration that is carried from one run to another. Misses are counted, not hidden.
 """
@@ -14,7 +14,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -428,6 +428,16 @@ def carried_over(folder: Path) -> list[str]:
     ]
 
 
+def published(page: str, lines: Sequence[str]) -> str:
+    """The page with these tables and sentences in place of those that begin alike."""
+    blocks = [block.split("\n") for block in page.split("\n\n")]
+    for new in ("\n".join(lines)).split("\n\n"):
+        first = new.split("\n")[0]
+        begins = first if first.startswith("|") else first.partition(":")[0] + ":"
+        blocks = [new.split("\n") if block[0].startswith(begins) else block for block in blocks]
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
@@ -436,19 +446,27 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--each", action="store_true", help="print every miss")
     parser.add_argument("--only", choices=["ranges", "solve", "real"])
+    parser.add_argument("--publish", action="store_true", help="put the tables into docs/sensors.md")
     given = parser.parse_args()
+    page = Path(__file__).parents[1] / "docs" / "sensors.md"
+
+    def show(title: str, lines: Sequence[str]) -> None:
+        print("\n".join(["", title, "", *lines]), flush=True)
+        if given.publish:
+            page.write_text(published(page.read_text("utf-8"), lines).rstrip("\n") + "\n", "utf-8")
+
     if (not given.only or given.only == "real") and given.truth.is_dir():
-        print("\n".join(["", "Real cards beside a meter", "", *real_runs(given.truth)]))
-        print("\n".join(["", "Calibrated on one run, asked about another", "", *carried_over(given.truth)]))
+        show("Real cards beside a meter", real_runs(given.truth))
+        show("Calibrated on one run, asked about another", carried_over(given.truth))
     with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool:
         first, last = given.first, given.first + given.seeds
         if not given.only or given.only == "ranges":
             lines = simulated_ranges(pool.map(ranges_of, range(first, last), chunksize=5), given.each)
-            print("\n".join(["", "Simulated sensors: ranges", "", *lines]), flush=True)
+            show("Simulated sensors: ranges", lines)
         if not given.only or given.only == "solve":
             asked = pool.map(solved, range(first, first + MOST_ASKED * given.seeds), chunksize=5)
             lines = simulated_solve(asked, given.seeds, given.each)
-            print("\n".join(["", "Simulated sensors: method solve", "", *lines]))
+            show("Simulated sensors: method solve", lines)
         pool.shutdown(cancel_futures=True)
 
 

@@ -77,7 +77,7 @@ def test_an_unknown_gauge_stays_where_it_was_read():
 
 
 def test_a_running_mean_reaches_to_the_end_of_its_last_window():
-    """A log that ends with its program: the last mean over 1 s speaks of the time until then, not until 0.5 s before."""
+    """A log that ends with its program: the last mean over 1 s is of the time until then, not until 0.5 s before."""
     load = Load.of_spans([(3.0, 9.0, 300.0)], 70.0, 0.0, 12.0)
     times, watts = Simulated("running mean", 0.1, 1.0, lag_s=0.003, poll_s=0.01).readings(load)
     kept = times <= 9.0

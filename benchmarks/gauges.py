@@ -1,6 +1,6 @@
 """Do the ranges of gauges, ``solve`` and ``calibrate`` keep their word? Real GPUs beside a meter, simulated sensors.
 
-``python benchmarks/gauges.py [--seeds 1000] [--truth ../shared/truth-gpu] [--each]`` prints a table: the shared runs of
+``python benchmarks/gauges.py [--seeds 1000] [--jobs 2] [--each] [--publish]`` prints a table: the shared runs of
 real cards, the hard and the 95 % ranges over many seeds of a simulator, method solve over seeds of another world, and a
 calibration that is carried from one run to another. Misses are counted, not hidden.
 """
@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from wattribute.testing.sensors import Load, Simulated, recording
 
 RUNS = ("step-A100", "step-3090", "square-3090")
 FLOOR_W, CAP_W = 10.0, 600.0
+MOST_ASKED = 3  # times as many seeds are asked as have to be answered
 
 
 # ---------------------------------------------------------------------------------------------------- simulated worlds
@@ -177,27 +181,32 @@ class Score:
         return soft, hard
 
 
-def simulated_ranges(seeds: int, each: bool) -> list[str]:
-    total, kinds = Score(), {}
-    seeds_soft = seeds_hard = 0
+def ranges_of(seed: int) -> tuple[World, list[dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(seeds):
-            world = draw_world(seed, Path(folder))
-            found = wattribute.attribute(world.recording, sensors=world.sensors)
-            good = [True, True]
-            for row in found.rows.iter_rows(named=True):
-                truth = world.truth[row["frame"]]
-                one = kinds.setdefault(world.what, Score()).add(truth, row)
-                total.add(truth, row)
-                good = [good[0] and one[0], good[1] and one[1]]
-                if each and not all(one):
-                    print(
-                        f"seed {seed} {world.what} {row['frame']}: truth {truth:.1f}, 95 % {row['self_low_j']:.1f} … "
-                        f"{row['self_high_j']:.1f}, hard {row['self_hard_low_j']:.1f} … {row['self_hard_high_j']:.1f}; "
-                        f"{world.sensor}"
-                    )
-            seeds_soft += good[0]
-            seeds_hard += good[1]
+        world = draw_world(seed, Path(folder))
+        rows = wattribute.attribute(world.recording, sensors=world.sensors).rows.to_dicts()
+    return replace(world, recording=None), rows
+
+
+def simulated_ranges(seeds: Iterable[tuple[World, list[dict[str, Any]]]], each: bool) -> list[str]:
+    total, kinds = Score(), {}
+    count = seeds_soft = seeds_hard = 0
+    for world, rows in seeds:
+        good = [True, True]
+        for row in rows:
+            truth = world.truth[row["frame"]]
+            one = kinds.setdefault(world.what, Score()).add(truth, row)
+            total.add(truth, row)
+            good = [good[0] and one[0], good[1] and one[1]]
+            if each and not all(one):
+                print(
+                    f"seed {world.seed} {world.what} {row['frame']}: truth {truth:.1f}, 95 % {row['self_low_j']:.1f} … "
+                    f"{row['self_high_j']:.1f}, hard {row['self_hard_low_j']:.1f} … {row['self_hard_high_j']:.1f}; "
+                    f"{world.sensor}"
+                )
+        count += 1
+        seeds_soft += good[0]
+        seeds_hard += good[1]
     lines = [
         f"| {what} | {score.asked} | {score.held / score.asked:.1%} | {score.hard / score.asked:.1%} "
         f"| ±{np.median(score.widths or [0]):.0%} |"
@@ -208,8 +217,8 @@ def simulated_ranges(seeds: int, each: bool) -> list[str]:
         "|---|---|---|---|---|",
     ]
     last = (
-        f"| all {seeds} seeds | {total.asked} | {total.held / total.asked:.1%} of rows, {seeds_soft / seeds:.1%} of "
-        f"seeds | {total.hard / total.asked:.1%} of rows, {seeds_hard} of {seeds} seeds "
+        f"| all {count} seeds | {total.asked} | {total.held / total.asked:.1%} of rows, {seeds_soft / count:.1%} of "
+        f"seeds | {total.hard / total.asked:.1%} of rows, {seeds_hard} of {count} seeds "
         f"| ±{np.median(total.widths or [0]):.0%} |"
     )
     return [*head, *lines, last]
@@ -338,45 +347,55 @@ def best_error(world: World) -> float:
     return float(np.inf) if rank < matrix.shape[1] else float((error / np.maximum(power[:-1], 1.0)).max())
 
 
-def simulated_solve(wanted: int, each: bool, first: int = 0, most: int = 20_000) -> list[str]:
+def solved(seed: int) -> tuple[World, float, str, list[dict[str, Any]]]:
+    """A world, the error of the best estimate of it, why solve refuses it, else its rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = draw_short(seed, Path(folder))
+        best, slim = best_error(world), replace(world, recording=None)
+        try:
+            found = wattribute.attribute(world.recording, sensors=world.sensors, method="solve")
+        except WattributeError as error:
+            return slim, best, str(error).split(": ", 1)[1], []
+    return slim, best, "", found.rows.to_dicts()
+
+
+def simulated_solve(
+    seeds: Iterable[tuple[World, float, str, list[dict[str, Any]]]], wanted: int, each: bool
+) -> list[str]:
     """Seeds until so many are answered."""
     counts: Counter[str] = Counter()
     errors: list[float] = []
     halves: list[float] = []
     covered: list[bool] = []
-    seed = first - 1
-    with tempfile.TemporaryDirectory() as folder:
-        while counts["answered"] < wanted and seed < first + most:
-            seed += 1
-            world = draw_short(seed, Path(folder))
-            best = best_error(world)
-            kind = "informative" if best < 0.05 else "undetermined" if best > 0.5 else "between"
-            counts[kind] += 1
-            try:
-                found = wattribute.attribute(world.recording, sensors=world.sensors, method="solve")
-            except WattributeError as error:
-                counts["refused: " + str(error).split(": ", 1)[1][:34]] += 1
+    for world, best, refused, rows in seeds:
+        kind = "informative" if best < 0.05 else "undetermined" if best > 0.5 else "between"
+        counts[kind] += 1
+        counts["asked"] += 1
+        if refused:
+            counts["refused: " + refused[:34]] += 1
+            continue
+        counts["answered"] += 1
+        counts[f"answered, {kind}"] += 1
+        for row in rows:
+            truth = world.truth[row["frame"]]
+            if truth < 0.05 * sum(world.truth.values()):
                 continue
-            counts["answered"] += 1
-            counts[f"answered, {kind}"] += 1
-            for row in found.rows.iter_rows(named=True):
-                truth = world.truth[row["frame"]]
-                if truth < 0.05 * sum(world.truth.values()):
-                    continue
-                good = row["self_low_j"] <= truth <= row["self_high_j"]
-                covered.append(good)
-                errors.append(abs(row["self_j"] - truth) / truth)
-                halves.append((row["self_high_j"] - row["self_low_j"]) / 2 / truth)
-                if each and not good:
-                    print(
-                        f"solve seed {seed} {world.what} {row['frame']}: truth {truth:.1f}, {row['self_j']:.1f} "
-                        f"({row['self_low_j']:.1f} … {row['self_high_j']:.1f}), best {best:.1%}, {world.sensor}"
-                    )
+            good = row["self_low_j"] <= truth <= row["self_high_j"]
+            covered.append(good)
+            errors.append(abs(row["self_j"] - truth) / truth)
+            halves.append((row["self_high_j"] - row["self_low_j"]) / 2 / truth)
+            if each and not good:
+                print(
+                    f"solve seed {world.seed} {world.what} {row['frame']}: truth {truth:.1f}, {row['self_j']:.1f} "
+                    f"({row['self_low_j']:.1f} … {row['self_high_j']:.1f}), best {best:.1%}, {world.sensor}"
+                )
+        if counts["answered"] == wanted:
+            break
     share = counts["answered, informative"] / max(counts["informative"], 1)
     return [
         "| what | figure |",
         "|---|---|",
-        f"| seeds asked, answered | {seed + 1 - first}, {counts['answered']} |",
+        f"| seeds asked, answered | {counts['asked']}, {counts['answered']} |",
         f"| intervals that hold the truth | {np.mean(covered):.1%} of {len(covered)} |",
         f"| median error | {np.median(errors):.1%} (90 %: {np.percentile(errors, 90):.1%}) |",
         f"| median half-width | {np.median(halves):.1%} |",
@@ -409,22 +428,46 @@ def carried_over(folder: Path) -> list[str]:
     ]
 
 
+def published(page: str, lines: Sequence[str]) -> str:
+    """The page with these tables and sentences in place of those that begin alike."""
+    blocks = [block.split("\n") for block in page.split("\n\n")]
+    for new in ("\n".join(lines)).split("\n\n"):
+        first = new.split("\n")[0]
+        begins = first if first.startswith("|") else first.partition(":")[0] + ":"
+        blocks = [new.split("\n") if block[0].startswith(begins) else block for block in blocks]
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--truth", type=Path, default=Path(__file__).parents[2] / "shared" / "truth-gpu")
-    parser.add_argument("--first", type=int, default=0, help="first seed of solve")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--each", action="store_true", help="print every miss")
     parser.add_argument("--only", choices=["ranges", "solve", "real"])
+    parser.add_argument("--publish", action="store_true", help="put the tables into docs/sensors.md")
     given = parser.parse_args()
+    page = Path(__file__).parents[1] / "docs" / "sensors.md"
+
+    def show(title: str, lines: Sequence[str]) -> None:
+        print("\n".join(["", title, "", *lines]), flush=True)
+        if given.publish:
+            page.write_text(published(page.read_text("utf-8"), lines).rstrip("\n") + "\n", "utf-8")
+
     if (not given.only or given.only == "real") and given.truth.is_dir():
-        print("\n".join(["", "Real cards beside a meter", "", *real_runs(given.truth)]))
-        print("\n".join(["", "Calibrated on one run, asked about another", "", *carried_over(given.truth)]))
-    if not given.only or given.only == "ranges":
-        print("\n".join(["", "Simulated sensors: ranges", "", *simulated_ranges(given.seeds, given.each)]))
-    if not given.only or given.only == "solve":
-        lines = simulated_solve(given.seeds, given.each, given.first)
-        print("\n".join(["", "Simulated sensors: method solve", "", *lines]))
+        show("Real cards beside a meter", real_runs(given.truth))
+        show("Calibrated on one run, asked about another", carried_over(given.truth))
+    with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool:
+        first, last = given.first, given.first + given.seeds
+        if not given.only or given.only == "ranges":
+            lines = simulated_ranges(pool.map(ranges_of, range(first, last), chunksize=5), given.each)
+            show("Simulated sensors: ranges", lines)
+        if not given.only or given.only == "solve":
+            asked = pool.map(solved, range(first, first + MOST_ASKED * given.seeds), chunksize=5)
+            lines = simulated_solve(asked, given.seeds, given.each)
+            show("Simulated sensors: method solve", lines)
+        pool.shutdown(cancel_futures=True)
 
 
 if __name__ == "__main__":

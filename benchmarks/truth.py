@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -40,6 +40,7 @@ RECORDED = ROOT.parent / "shared" / "truth-gpu"
 LIMIT_S = 90
 RANGE_UJ = 262_143_328_850
 NVML_STEP_S, RAPL_STEP_S = 0.1, 0.001
+REGIONS, OVERHEAD_S = 20, (2.0, 12.0)
 MAX_LATE_STEPS, ATTEMPTS = 5, 3  # a run in which the simulated counter was later than that is repeated
 
 
@@ -102,6 +103,7 @@ class Case:
     recording: str = ""
     note: str = ""
     step_s: float = RAPL_STEP_S  # of the CPU's counters
+    regions: int = 0  # empty ones, before the work
 
 
 PACKAGE = ("intel-rapl:0", "package-0", "cpu", Wave(80))
@@ -163,7 +165,7 @@ class Outcome:
     held: bool | None = None
     partly: bool = False  # the tool says that it saw only a part of the work
     gap_ms: float | None = None  # between two updates of the simulated CPU counters, at worst
-    costs: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, float | None] = field(default_factory=dict)
 
 
 # ------------------------------------------------------------------------------------------------------- environments
@@ -364,7 +366,7 @@ def attempt(case: Case, tool: Tool, folder: Path) -> Outcome:
     sensors = replayed if case.recording else simulated_cpu if case.zones else simulated_gpus
     with tempfile.TemporaryDirectory(prefix="truth-") as place, sensors(case, Path(place)) as (variables, more, truth):
         asked = {
-            "parts": case.parts, "seconds": case.seconds, "own": case.own,
+            "parts": case.parts, "seconds": case.seconds, "own": case.own, "regions": case.regions,
             "table": False, "skip_s": 0, "fault": "", "stop": 0, "until_ns": 0,
             "command": [sleeper(folder), str(case.seconds)] if case.command else None, **more,
         }  # fmt: skip
@@ -415,7 +417,7 @@ def judged(
             :200
         ]
         return outcome
-    outcome.costs = {name: answer[name] for name in ("ready_s", "begin_s", "end_s", "cpu_s")}
+    outcome.costs = {name: answer[name] for name in ("ready_s", "begin_s", "end_s", "cpu_s", "region_s")}
     instants = [*answer["instants"], answer["start_ns"]] if case.recording else answer["instants"]
     if case.zones and not case.freezes:
         near = [end - begin for begin, end in gaps if end > instants[0] - 10**8 and begin < instants[1] + 10**8]
@@ -466,6 +468,18 @@ def import_s(tool: Tool, folder: Path) -> float:
     return best(f"import {modules.get(tool.name, tool.name)}") - best("pass")
 
 
+def overhead(tool: Tool, folder: Path) -> dict[str, float | None]:
+    """Seconds of an empty region, and CPU seconds per second of work: what 10 s more of it cost the whole program."""
+    name = "gpu-constant" if "gpu" in tool.parts else "cpu-constant"
+    case = next(case for case in CASES if case.name == name)
+    if case.zones and os.geteuid():
+        return {"region_s": None, "cpu_s_per_s": None}
+    runs = [attempt(replace(case, seconds=seconds, regions=REGIONS), tool, folder).costs for seconds in OVERHEAD_S]
+    short, long = (costs.get("cpu_s") for costs in runs)
+    spent = None if short is None or long is None else (long - short) / (OVERHEAD_S[1] - OVERHEAD_S[0])
+    return {"region_s": runs[1].get("region_s"), "cpu_s_per_s": spent}
+
+
 # ------------------------------------------------------------------------------------------------------------- output
 
 
@@ -498,19 +512,29 @@ def markdown(
     lines += ["", "| case | what happens |", "|---|---|"]
     lines += [f"| {case.name} | {case.text}{'; ' + case.note if case.note else ''} |" for case in cases]
     lines += ["", "![Errors per case and tool](truth.svg)"]
-    lines += ["", "Costs, seconds (medians over the cases; import: best of three):", ""]
-    lines += ["| tool | version | import | start-up with import | begin | end | CPU of the whole program |"]
-    lines += ["|---|---|--:|--:|--:|--:|--:|"]
+    lines += [
+        "",
+        "Costs, seconds (medians over the cases; import: best of three; –: the tool has one region only):",
+        "",
+    ]
+    lines += ["| tool | version | import | start-up with import | begin | end | CPU of the whole program "
+              "| an empty region | CPU per second of work |"]  # fmt: skip
+    lines += ["|---|---|--:|--:|--:|--:|--:|--:|--:|"]
+    imports, versions, overheads = (report[name] for name in ("import_s", "versions", "overhead"))
+    assert isinstance(imports, dict)
+    assert isinstance(versions, dict)
+    assert isinstance(overheads, dict)
     for tool in tools:
         costs = [o.costs for o in outcomes if o.tool == tool.name and o.costs]
         if costs:
             middle = [
-                sorted(c[name] for c in costs)[len(costs) // 2] for name in ("ready_s", "begin_s", "end_s", "cpu_s")
+                sorted(c[name] or 0.0 for c in costs)[len(costs) // 2]
+                for name in ("ready_s", "begin_s", "end_s", "cpu_s")
             ]
-            spent = " | ".join(f"{value:.4f}" for value in middle)
-            imports, versions = report["import_s"], report["versions"]
-            assert isinstance(imports, dict)
-            assert isinstance(versions, dict)
+            more = overheads[tool.name]
+            region = "–" if more["region_s"] is None else f"{more['region_s']:.6f}"
+            per_s = "–" if more["cpu_s_per_s"] is None else f"{more['cpu_s_per_s']:.4f}"
+            spent = " | ".join([*(f"{value:.4f}" for value in middle), region, per_s])
             lines.append(f"| {tool.name} | {versions[tool.name]} | {imports[tool.name]:.3f} | {spent} |")
     lines += ["", "How each was called:", ""]
     lines += [f"* **{tool.name}**: {tool.called}" for tool in tools]
@@ -603,26 +627,29 @@ def main() -> None:
     folder: Path = asked.output
     folder.mkdir(parents=True, exist_ok=True)
     begin, load = time.monotonic(), os.getloadavg()[0]
-    tools, left_out = [], []
-    for tool in (tool for tool in TOOLS if tool.name in asked.tools):
-        refused = install(tool, folder)
-        if refused:
-            left_out.append(f"{tool.name}: {refused}")
-        else:
-            tools.append(tool)
     cases = [case for case in CASES if case.name in asked.cases]
     sleeper(folder)
     with ThreadPoolExecutor(asked.jobs) as pool:
-        jobs = [pool.submit(run, case, tool, folder) for case in cases for tool in tools]
-        outcomes = []
-        for job in jobs:
-            try:
-                outcomes.append(job.result())
-            except KeyboardInterrupt:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            o = outcomes[-1]
-            print(f"{o.case:<14}{o.tool:<15}{cell(o):<14}{o.text}", flush=True)
+        try:
+            wanted = [tool for tool in TOOLS if tool.name in asked.tools]
+            tools, left_out = [], []
+            for tool, refused in zip(wanted, pool.map(lambda one: install(one, folder), wanted), strict=True):
+                print(f"{tool.name:<15}{refused or 'installed'} after {time.monotonic() - begin:.0f} s", flush=True)
+                if refused:
+                    left_out.append(f"{tool.name}: {refused}")
+                else:
+                    tools.append(tool)
+            jobs = [pool.submit(run, case, tool, folder) for case in cases for tool in tools]
+            outcomes = []
+            for done, job in enumerate(jobs, 1):
+                o = job.result()
+                outcomes.append(o)
+                print(f"{done:>4}/{len(jobs)}  {o.case:<14}{o.tool:<15}{cell(o):<14}{o.text}", flush=True)
+            overheads = dict(zip((tool.name for tool in tools), pool.map(lambda one: overhead(one, folder), tools),
+                                 strict=True))  # fmt: skip
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     cores = os.cpu_count() or 1
     busy = load > 0.5 * cores
     report: dict[str, object] = {
@@ -633,6 +660,7 @@ def main() -> None:
         "seed": "none: the sensors are functions of time",
         "versions": {tool.name: version(tool, folder) for tool in tools},
         "import_s": {tool.name: import_s(tool, folder) for tool in tools},
+        "overhead": overheads,
         "not_installed": left_out,
         "outcomes": [vars(outcome) for outcome in outcomes],
     }  # fmt: skip

@@ -30,7 +30,7 @@ def test_the_page_has_the_tools_of_the_program_and_how_each_was_called():
 def judged(case, **answer):
     """What is said of a tool that worked for 2 s in which its device used 100 J."""
     given = {"instants": [0, 2 * 10**9, 10**9], "start_ns": None, "ranges": {}, "partly": False}
-    given |= dict.fromkeys(("ready_s", "begin_s", "end_s", "cpu_s"), 0.1) | answer
+    given |= dict.fromkeys(("ready_s", "begin_s", "end_s", "cpu_s", "region_s"), 0.1) | answer
     done = subprocess.CompletedProcess([], 0, json.dumps(given), "")
     return truth.judged(CASES[case], truth.Outcome(case, "tool", "skipped"), done, lambda instants: 100.0)
 
@@ -63,3 +63,18 @@ def test_results_replace_those_of_an_earlier_run(tmp_path):
     before, _, _ = PAGE.partition("## One run\n")
     assert (tmp_path / "truth.md").read_text(encoding="utf-8") == f"{before}## One run\n\nnew results\n"
     assert (tmp_path / "truth.svg").read_text() == chart
+
+
+def test_costs_are_printed_per_tool_and_a_tool_of_one_region_has_no_other():
+    tools = [tool for tool in truth.TOOLS if tool.name in ("zeus", "eco2ai")]
+    outcomes = [judged("gpu-constant", parts={"gpu": 101.0}) for _ in tools]
+    for outcome, tool in zip(outcomes, tools, strict=True):
+        outcome.tool = tool.name
+    report = {
+        "date": "2026-01-01", "machine": "m", "load": "l", "import_s": dict.fromkeys(("zeus", "eco2ai"), 0.5),
+        "versions": dict.fromkeys(("zeus", "eco2ai"), "1"),
+        "overhead": {"zeus": {"region_s": 2e-4, "cpu_s_per_s": 0.1}, "eco2ai": {"region_s": None, "cpu_s_per_s": None}},
+    }  # fmt: skip
+    text = truth.markdown(report, tools, [CASES["gpu-constant"]], outcomes)
+    assert "| zeus | 1 | 0.500 | 0.1000 | 0.1000 | 0.1000 | 0.1000 | 0.000200 | 0.1000 |" in text
+    assert "| eco2ai | 1 | 0.500 | 0.1000 | 0.1000 | 0.1000 | 0.1000 | – | – |" in text

@@ -3,7 +3,7 @@
 Prints one line of JSON: the instants of the work on the monotonic clock, the energy in joules that the tool gives for
 the asked parts (gpu, cpu, dram), its own range where it has one, and what start-up and a region cost. Each class is the
 documented use of its tool: its constructor is what a program does once, ``begin`` and ``end`` enclose the work, or
-``around`` runs it.
+``around`` runs it; ``empty`` is a region without work beside it, where the tool can have several.
 """
 
 import contextlib
@@ -31,6 +31,10 @@ class Codecarbon:
     def begin(self):
         self.tracker.start()
 
+    def empty(self):
+        self.tracker.start_task("empty")
+        self.tracker.stop_task("empty")
+
     def end(self):
         self.tracker.stop()
         data = self.tracker.final_emissions_data
@@ -46,6 +50,10 @@ class Zeus:
 
     def begin(self):
         self.monitor.begin_window("work", sync_execution=False)
+
+    def empty(self):
+        self.monitor.begin_window("empty", sync_execution=False)
+        self.monitor.end_window("empty", sync_execution=False)
 
     def end(self):
         done = self.monitor.end_window("work", sync_execution=False)
@@ -84,6 +92,10 @@ class PyJoules:
     def begin(self):
         self.meter.start(tag="work")
 
+    def empty(self):
+        self.meter.start(tag="empty")
+        self.meter.stop()
+
     def end(self):
         self.meter.stop()
         parts = {}
@@ -120,11 +132,13 @@ class Perun:
         import perun
 
         self.perun, self.part, self.energies = perun, "+".join(case["parts"]), {}
+        self.regions = case["regions"]
 
     def around(self, job):
         @self.perun.perun(sampling_period=0.1, data_out=".", log_lvl="ERROR")
         def main():
             self.perun.register_callback(self.take)
+            self.region_s = timed(self.perun.monitor("empty")(lambda: None), self.regions)
             self.instants = self.perun.monitor("work")(job)()
 
         main()
@@ -154,6 +168,10 @@ class PyRapl:
     def begin(self):
         self.measurement.begin()
 
+    def empty(self):
+        self.measurement.begin()
+        self.measurement.end()
+
     def end(self):
         self.measurement.end()
         result = self.measurement.result
@@ -172,6 +190,10 @@ class Wattribute:
     def begin(self):
         self.region = self.wattribute.region("work")
         self.region.__enter__()
+
+    def empty(self):
+        with self.wattribute.region("empty"):
+            pass
 
     def end(self):
         self.region.__exit__(None, None, None)
@@ -196,6 +218,14 @@ TOOLS = {
     "wattribute": Wattribute, "codecarbon": Codecarbon, "zeus": Zeus, "carbontracker": Carbontracker,
     "pyJoules": PyJoules, "eco2ai": Eco2ai, "perun": Perun, "pyRAPL": PyRapl,
 }  # fmt: skip
+
+
+def timed(region, times):
+    """Seconds per call, None where none is asked for."""
+    start = time.monotonic()
+    for _ in range(times):
+        region()
+    return (time.monotonic() - start) / times if times else None
 
 
 def work(case):
@@ -235,6 +265,7 @@ def main():
     start = time.monotonic()
     tool = TOOLS[sys.argv[1]](case)
     ready_s = time.monotonic() - start
+    region_s = timed(tool.empty, case["regions"]) if hasattr(tool, "empty") else None
     start_ns = align(case) if case["table"] else None
     start = time.monotonic()
     tool.begin()
@@ -248,6 +279,7 @@ def main():
         "instants": instants, "start_ns": start_ns, "parts": parts, "ranges": getattr(tool, "ranges", {}),
         "partly": getattr(tool, "partly", False),
         "ready_s": ready_s, "begin_s": begin_s, "end_s": end_s, "cpu_s": sum(usage[:4]),
+        "region_s": getattr(tool, "region_s", region_s),
     }  # fmt: skip
     os.write(out, (json.dumps(answer) + "\n").encode())
     for path in glob.glob("eco2ai.csv*"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import wattribute
 from wattribute.alignment.gauges import gauge, metered, seen_period_s, updates
 from wattribute.model import Clock, Signal
 from wattribute.sensors.table import Line, Triple
-from wattribute.testing.sensors import Load, Simulated
+from wattribute.testing.sensors import Load, Simulated, recording
 
 NS = 1_000_000_000
 CLOCK = Clock(NS, 0, 20 * NS)
@@ -73,3 +74,15 @@ def test_an_unknown_gauge_stays_where_it_was_read():
     assert found.measured == pytest.approx(15 + 25)
     assert found.times.tolist() == [0, NS, 2 * NS]
     assert seen is not None
+
+
+def test_a_running_mean_reaches_to_the_end_of_its_last_window():
+    """A log that ends with its program: the last mean over 1 s is of the time until then, not until 0.5 s before."""
+    load = Load.of_spans([(3.0, 9.0, 300.0)], 70.0, 0.0, 12.0)
+    times, watts = Simulated("running mean", 0.1, 1.0, lag_s=0.003, poll_s=0.01).readings(load)
+    kept = times <= 9.0
+    name = "nvidia-smi GPU 0 power.draw.average"
+    made = recording([(3.0, 9.0, "a")], [(name, times[kept], watts[kept])])
+    row = wattribute.attribute(made).rows.row(0, named=True)
+    assert row["covered_ns"] > 0.98 * row["total_ns"]
+    assert row["self_low_j"] <= 1800 <= row["self_high_j"]

@@ -197,7 +197,10 @@ def _windows(readings: Updates, signal: Signal, clock: Clock, line: Line) -> Win
     centre = np.maximum.accumulate(readings.time - readings.age // 2 - round(back))
     half = round(max(min(likely, readings.period or likely), 2.0) / 2)
     middle = (centre[1:] + centre[:-1]) // 2
-    cell = np.concatenate([[centre[0] - half], middle, [centre[-1] + half]]).astype(np.int64)
+    last = centre[-1] + half
+    if line.kind != "unknown":  # the last window reaches to its end, half a window beyond its centre
+        last = max(last, readings.time[-1] - readings.age[-1] // 2 - round(line.lag_s.likely * rate))
+    cell = np.concatenate([[centre[0] - half], middle, [last]]).astype(np.int64)
     start, end, cell = (np.maximum.accumulate(column) for column in (start, end, cell))
     return Windows(start, end, readings.value, cell, sure, likely, line, readings, error)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,19 +34,30 @@ class Occupancy:
         self.column = column[frame]
         self.columns = int(self.column.max()) + 1 if len(frame) else 0
         owns = [self.column == column for column in range(self.columns)]
-        self._each = [_Active(self.start[own], self.end[own]) for own in owns]
+        self._each = [_Active(self.start[own], self.end[own]).total for own in owns]
         self._anyone = _Active(self.start, self.end)
 
     @property
     def overlap(self) -> float:
         """The part of the busy time in which several users were active."""
-        once = float(self._anyone.busy[-1]) if len(self.start) else 0.0
+        once = float(self._anyone.busy.before[-1]) if len(self.start) else 0.0
         return 1 - once / float((self.end - self.start).sum()) if once else 0.0
 
     def before(self, at: Ints) -> Floats:
         """Ticks before each moment: a column per frame, and idle."""
-        busy = [active.before(at, active.total) for active in self._each]
-        return np.stack([*busy, at - self._anyone.before(at, self._anyone.busy)], axis=1).astype(np.float64)
+        return self.delayed((0,))(at)
+
+    def delayed(self, delays: Sequence[int]) -> Callable[[Ints], Floats]:
+        """``before``, averaged over these delays."""
+        running = [time.delayed(delays) for time in (*self._each, self._anyone.busy)]
+        mean = float(np.mean(delays))
+
+        def before(at: Ints) -> Floats:
+            ticks = np.stack([time.at(at) for time in running], axis=1).astype(np.float64)
+            ticks[:, -1] = at - mean - ticks[:, -1]
+            return ticks
+
+        return before
 
     def in_rests(self, start: Ints, end: Ints, least: int) -> npt.NDArray[np.bool_]:
         """Whether [start, end) touches a rest that is longer than ``least`` and than most, or the time around all."""
@@ -73,6 +84,32 @@ class Occupancy:
         return times, np.where(count > 0, drawn, power[-1])
 
 
+class _Running(NamedTuple):
+    """A sum over time that rises by ``rate`` per tick: 0 before the first knot, ``before[i]`` at ``knots[i]``."""
+
+    knots: Ints
+    before: Any
+    rate: Any
+
+    @classmethod
+    def of(cls, times: Ints, rate: Any) -> _Running:
+        before = np.cumsum(rate[:-1] * np.diff(times))
+        return cls(np.append(times[:1], times), np.concatenate([[0, 0], before]), np.append(0, rate))
+
+    def delayed(self, delays: Sequence[int]) -> _Running:
+        """The mean of this sum at so many ticks earlier."""
+        if not any(delays):
+            return self
+        knots = np.concatenate([self.knots[1:] + delay for delay in delays])
+        order = np.argsort(knots, kind="stable")
+        rate = np.cumsum(np.tile(np.diff(self.rate), len(delays))[order]) / len(delays)
+        return _Running.of(knots[order], rate)
+
+    def at(self, moments: Ints) -> Any:
+        j = np.searchsorted(self.knots[1:], moments, side="right")
+        return self.before[j] + self.rate[j] * (moments - self.knots[j])
+
+
 class _Active:
     """How many pieces are active when: their time together, and the time in which there is any."""
 
@@ -80,15 +117,8 @@ class _Active:
         self.times = np.unique(np.concatenate([start, end]))
         begun, ended = (np.searchsorted(np.sort(column), self.times, side="right") for column in (start, end))
         self.count = begun - ended
-        lengths = np.diff(self.times, append=self.times[-1:])
-        self.total = np.concatenate([[0], np.cumsum(self.count * lengths)])[:-1] if len(lengths) else lengths
-        self.busy = np.concatenate([[0], np.cumsum((self.count > 0) * lengths)])[:-1] if len(lengths) else lengths
-
-    def before(self, at: Ints, running: Ints) -> Ints:
-        j = np.searchsorted(self.times, at, side="right") - 1
-        here = np.maximum(j, 0)
-        rate = self.count[here] if running is self.total else self.count[here] > 0
-        return np.where(j >= 0, running[here] + rate * (at - self.times[here]), 0)
+        self.total = _Running.of(self.times, self.count)
+        self.busy = _Running.of(self.times, (self.count > 0).astype(np.int64))
 
 
 def innermost(spans: Any, code: Any) -> Pieces:

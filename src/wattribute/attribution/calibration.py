@@ -28,6 +28,7 @@ from ..model import Question, Recording, Signal
 from ..sensors import Line, known_lines
 from ..sensors.table import Triple, truths
 from .frame_keys import frame_keys
+from .gauge_solve import per_block
 from .join import masks, plan
 
 Ints = npt.NDArray[np.int64]
@@ -352,11 +353,11 @@ def _resampled(
     length = max(1, count // BLOCKS)
     block = np.minimum(np.arange(count) // length, BLOCKS - 1)
     blocks = int(block.max()) + 1
-    squares = _per_block(readings.value**2, block, blocks)
+    squares = per_block(readings.value**2, block)
     parts = [
         (
-            _per_block(one.matrix[:, :, None] * one.matrix[:, None, :], block, blocks),
-            _per_block(one.matrix * readings.value[:, None], block, blocks),
+            per_block(one.matrix[:, :, None] * one.matrix[:, None, :], block),
+            per_block(one.matrix * readings.value[:, None], block),
         )
         for one in grid
     ]
@@ -384,9 +385,3 @@ def _corners(pairs_: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
         cut = len(order) // 40
         chosen += [order[cut], order[-1 - cut]]
     return list(dict.fromkeys(chosen))
-
-
-def _per_block(values: Floats, block: Ints, blocks: int) -> Floats:
-    out = np.zeros((blocks, *values.shape[1:]))
-    np.add.at(out, block, values)
-    return out

@@ -12,7 +12,7 @@ fit is. ``benchmarks/gauges.py`` counts how often it answers and how often the i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -185,21 +185,22 @@ class _Design:
     def __init__(self, seen: Windows, occupancy: Occupancy, rows: Ints, reading: Floats, ticks_per_s: int) -> None:
         self.seen, self.occupancy, self.reading, self.rate = seen, occupancy, reading, ticks_per_s
         self.time, self.age = seen.updates.time[rows], seen.updates.age[rows]
-        self._means: dict[float, Floats] = {}
+        self._ramps: dict[float, tuple[Callable[[Ints], Floats], Floats]] = {}
 
     def at(self, ramp_s: float, width_s: float, lag_s: float, parts: Sequence[float]) -> _Candidate:
-        delays = _delays(ramp_s, self.rate)
-        if ramp_s not in self._means:
-            self._means[ramp_s] = _mean_powers(self.occupancy, delays, self.seen)
+        if ramp_s not in self._ramps:
+            delays = _delays(ramp_s, self.rate)
+            self._ramps[ramp_s] = self.occupancy.delayed(delays), _mean_powers(self.occupancy, delays, self.seen)
+        before, means = self._ramps[ramp_s]
         ticks, back = max(1, round(width_s * self.rate)), round(lag_s * self.rate)
         moments = [self.time - np.rint(self.age * part).astype(np.int64) for part in parts]
-        ends = [moment - back - delay for moment in moments for delay in delays]
-        before = self.occupancy.before
-        matrix = np.mean([before(until) - before(until - ticks) for until in ends], axis=0) / ticks
+        until = np.concatenate([moment - back for moment in moments])
+        spent = before(until) - before(until - ticks)
+        matrix = spent.reshape(-1, len(self.time), spent.shape[1]).mean(axis=0) / ticks
         power = np.linalg.lstsq(matrix, self.reading, rcond=1e-6)[0]
         residual = self.reading - matrix @ power
         where = (ramp_s, width_s, lag_s, tuple(parts))
-        return _Candidate(matrix, self._means[ramp_s], float(residual @ residual), power, where)
+        return _Candidate(matrix, means, float(residual @ residual), power, where)
 
 
 def _grid(design: _Design) -> list[_Candidate]:
@@ -275,8 +276,8 @@ def _bootstrap(grid: Sequence[_Candidate], best: _Candidate, reading: Floats) ->
     replicates = np.empty((REPLICATES, best.matrix.shape[1]))
     for which in np.unique(chosen):
         matrix, mean = grid[which].matrix, grid[which].mean
-        products = _per_block(matrix[:, :, None] * matrix[:, None, :], block, blocks)
-        right = _per_block(matrix * reading[:, None], block, blocks)
+        products = per_block(matrix[:, :, None] * matrix[:, None, :], block)
+        right = per_block(matrix * reading[:, None], block)
         for replicate in np.flatnonzero(chosen == which):
             left = np.tensordot(times[replicate], products, 1)
             ridge = 1e-9 * np.trace(left) * np.eye(len(left))
@@ -284,10 +285,10 @@ def _bootstrap(grid: Sequence[_Candidate], best: _Candidate, reading: Floats) ->
     return replicates
 
 
-def _per_block(values: Floats, block: Ints, blocks: int) -> Floats:
-    out = np.zeros((blocks, *values.shape[1:]))
-    np.add.at(out, block, values)
-    return out
+def per_block(values: Floats, block: Ints) -> Floats:
+    """Sums of rows with the same block; ``block`` ascends."""
+    sums: Floats = np.add.reduceat(values, np.flatnonzero(np.diff(block, prepend=-1)), axis=0)
+    return sums
 
 
 def _refuse(fit: GaugePowers, spent: Floats, device: str) -> None:

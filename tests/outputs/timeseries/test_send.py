@@ -97,7 +97,7 @@ def test_line_protocol_in_a_file_is_what_influxdb_takes(influx, recording, tmp_p
     influx.write("file", (tmp_path / "old.lp").read_text())
     (row,) = influx.query("SELECT mean(power) AS mw FROM GPU WHERE device = 'GPU 0'", "file")
     assert row["mw"] == pytest.approx(1000 * recording.signals[4].values.mean())
-    with pytest.raises(OptionError, match="needs a file, as in --to influx:run.lp"):
+    with pytest.raises(OptionError, match=r"needs a file, as in --to influx:run[.]lp"):
         wattribute.send(recording, "influx:")
     with pytest.raises(OptionError, match="did you mean 'milliwatts'"):
         wattribute.send(recording, "influx:x.lp?schema=milliwat")

@@ -63,6 +63,20 @@ class UnsupportedError(WattributeError, NotImplementedError):
     """A valid input of a kind that is not supported."""
 
 
+_OTHER_WORDS = {
+    **dict.fromkeys(("function", "functions", "kernel", "kernels", "region", "symbol", "name"), "frame"),
+    **dict.fromkeys(("thread", "stream", "worker", "tid"), "location"),
+    **dict.fromkeys(("rank", "pid"), "process"),
+    **dict.fromkeys(("gpu", "cpu", "card", "package"), "device"),
+    **dict.fromkeys(("node", "hostname", "machine"), "host"),
+    **dict.fromkeys(("stack", "callpath", "call_path", "callstack", "tree"), "path"),
+    **dict.fromkeys(("metric", "sensor"), "signal"),
+    **dict.fromkeys(("time", "interval"), "bin=100ms"),
+    **{"shared": "even", "independent": "full"},
+    **{"left": "step", "previous": "step", "linear": "trapezoid", "trapz": "trapezoid"},
+}  # other tools' words for ours
+
+
 class OptionError(WattributeError, ValueError):
     """A wrong value for an option; close names are suggested."""
 
@@ -71,7 +85,9 @@ class OptionError(WattributeError, ValueError):
         import difflib
 
         known = sorted(set(known))
-        close = difflib.get_close_matches(given, known, n=3, cutoff=0.5)
+        words = {word: ours for word, ours in _OTHER_WORDS.items() if ours in known} | {name: name for name in known}
+        near = [given.lower()] if given.lower() in words else difflib.get_close_matches(given, words, n=3, cutoff=0.5)
+        close = dict.fromkeys(words[word] for word in near)
         hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else f"known: {', '.join(known)}"
         return cls(f"unknown {what} {given!r}; {hint}")
 

@@ -220,6 +220,11 @@ def test_readings_and_spans_that_share_no_time():
 def test_options_are_checked_before_anything_is_read():
     for options, words in (
         ({"by": "frme"}, "did you mean 'frame'"),
+        ({"by": "funtion"}, "did you mean 'frame'"),
+        ({"by": "Rank"}, "did you mean 'process'"),
+        ({"by": "interval"}, "did you mean 'bin=100ms'"),
+        ({"share": "independent"}, "did you mean 'full'"),
+        ({"integrate": "left"}, "did you mean 'step'"),
         ({"by": ()}, "key to group by"),
         ({"by": "frame,frame"}, "twice"),
         ({"by": "reading,bin=1s"}, "not both"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -101,6 +102,27 @@ def test_table_shows_books_rows_and_idle_devices(wattribute, simple):
         "31 %",  # 1.84 of the 5.90 kJ that the four GPUs measured
     ):
         assert words in out
+
+
+def test_rows_in_the_order_that_was_asked_for(wattribute, tmp_path):
+    program = tmp_path / "prog.py"
+    program.write_text("def f(n): return n if n < 2 else f(n - 1) + f(n - 2)\ndef main(): return f(18)\nmain()\n")
+    subprocess.run([sys.executable, "-m", "cProfile", "-o", tmp_path / "prog.prof", program], check=True)
+
+    def first(key):
+        out, _ = wattribute(tmp_path / "prog.prof", "--sort", key, "--top", "1", "--format", "csv", "--by", "frame")
+        (row,) = pl.read_csv(out.encode())["frame"].to_list()
+        return row
+
+    assert (first("calls"), first("self")) == ("f", "f")
+    assert "exec" in first("total")
+    assert "calls" in wattribute(tmp_path / "prog.prof", "--sort", "calsl", code=1)[1]
+
+
+def test_bins_are_named_by_where_they_begin(wattribute, tmp_path):
+    save(streams(["a", "b"]), tmp_path / "two.watt")
+    out, _ = wattribute(tmp_path / "two.watt", "--by", "frame,bin=20ms")
+    assert re.search(r"^a +0[.]1 s ", out, re.MULTILINE)
 
 
 def test_a_table_by_signal_has_shares_per_signal(wattribute, simple):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -48,6 +49,20 @@ def test_the_table_names_every_group_and_what_is_left_out(series):
     for line in done.stdout.splitlines():
         if line.startswith(("  energy", "  kWh", "  kg", "  g CO2e")):
             assert line.rstrip().endswith("est.")
+
+
+def test_statistics_of_every_quantity_and_device(tmp_path):
+    """Power 4, 5 and 9 W: mean 6, median 5, quartiles 4.5 and 7, deviation sqrt((4 + 1 + 9) / 2)."""
+    rows = [
+        f"2024-05-01T12:0{i}:20,train,10,1e-6,{w},{w * 10 / 3.6e6},{w * 10 / 3.6e6}" for i, w in enumerate((4, 5, 9))
+    ]
+    head = "timestamp,project_name,duration,emissions,cpu_power,cpu_energy,energy_consumed"
+    (tmp_path / "emissions.csv").write_text("\n".join([head, *rows]) + "\n")
+    done = run(tmp_path, "summary", "emissions.csv", "--statistics", env=os.environ | {"COLUMNS": "120"})
+    assert done.returncode == 0, done.stderr
+    (power,) = [line.split() for line in done.stdout.splitlines() if line.startswith("mean_w_CPU")]
+    assert power == ["mean_w_CPU", "6", "2.6458", "4", "4.5", "5", "7", "9"]
+    assert "quantity" not in run(tmp_path, "summary", "emissions.csv").stdout
 
 
 def test_json_and_csv_have_all_there_is(series):

@@ -45,7 +45,8 @@ def test_bounds_are_written_as_plus_minus_or_as_below():
     assert bounded(0.0, 0.0, 1.6) == "< 1.60 J"
     assert bounded(0.3, 0.0, 1.6) == "0.300 J (0 … 1.60)"  # one prefix for all three
     assert bounded(60.0, 0.0, 100.0) == "60.0 J (0 … 100)"
-    assert bounded(0.0054, 0.0, 4730.0) == "< 4.73 kJ"  # three digits of the range do not show the estimate
+    assert bounded(0.0054, 0.0, 4730.0) == "5.40 mJ (0 … 4.73 kJ)"  # far apart: each in its own prefix
+    assert bounded(0.766, 0.012, 1670.0) == "766 mJ (12.0 mJ … 1.67 kJ)"
     assert bounded(3.55e-15, 0.0, 1.6) == "< 1.60 J"
     assert bounded(0.0, 0.0, 0.0) == "0 J"
     assert bounded(5.0, None, None) == "5.00 J"

@@ -16,6 +16,7 @@ EXAMPLES = (
 
 
 def add_arguments(parser: Parser) -> None:
+    from ..outputs.tables import SORTS
     from ..plugins import outputs
 
     parser.group("Arguments").add_argument(
@@ -33,6 +34,12 @@ def add_arguments(parser: Parser) -> None:
     )
     output.add_argument("--top", type=at_least(1), metavar="N", help="Print only the first N rows of each device.")
     output.add_argument(
+        "--sort",
+        choices=SORTS,
+        metavar="KEY",
+        help="Order of rows, most first: self (default), total, time, power or calls.",
+    )
+    output.add_argument(
         "--spans", type=Path, metavar="OUT", help="Also write one row per span to OUT.parquet, or to a folder of them."
     )
     add_question(parser)
@@ -42,6 +49,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: Namespace) -> None:
     from ..comparison import attribute_all
     from ..model import Attribution
+    from ..outputs.tables import top_rows
     from ..views.console import show_attribution
 
     zone, intensity, output, format = arguments.zone, arguments.intensity, arguments.output, arguments.format
@@ -54,12 +62,11 @@ def run(arguments: Namespace) -> None:
 
         answer, _ = with_emissions(answer, zone=zone, intensity=intensity)
     if format == "table" or (format is None and (output is None or output.suffix in ("", ".txt"))):  # "-", too
-        show_attribution(answer, arguments.top, output)
+        show_attribution(top_rows(answer, None, arguments.sort), arguments.top, output)
         return
     from ..outputs import write
-    from ..outputs.tables import top_rows
 
-    write(top_rows(answer, arguments.top), "-" if output is None else output, format)
+    write(top_rows(answer, arguments.top, arguments.sort), "-" if output is None else output, format)
 
 
 def _check_emissions(paths: list[str], zone: str | None, intensity: str | None) -> None:

@@ -29,7 +29,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="FORMAT|URL",
         help=f"Format: {', '.join(outputs.names())}; csv and parquet write a folder of tables. Or where to send the "
         "readings with their times: victoria+http://HOST, influx+http://HOST/DB, influx2+https://HOST/ORG/BUCKET, "
-        "otlp+http://HOST, openmetrics:FILE.",
+        "otlp+http://HOST, openmetrics:FILE, influx:FILE.",
     )
     output.add_argument(
         "-o", "--output", metavar="OUT", help="File or folder to write; by default named after the recording, here."
@@ -65,11 +65,11 @@ def run(arguments: Namespace) -> None:
 
 
 def _send(arguments: Namespace) -> None:
-    from ..outputs.timeseries.send import send
+    from ..outputs.timeseries.send import FILES, send
     from ..reading import read
 
-    if arguments.to.startswith("openmetrics:") and len(arguments.paths) > 1:
-        raise OptionError("openmetrics: takes one recording; give each its own file")
+    if arguments.to.startswith(FILES) and len(arguments.paths) > 1:
+        raise OptionError(f"{arguments.to.partition(':')[0]}: takes one recording; give each its own file")
     for path in arguments.paths:
         recording = read(path, **reading_from(arguments))
         sent = send(recording, arguments.to, start=arguments.start, secrets=arguments.secrets)

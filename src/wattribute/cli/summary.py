@@ -28,6 +28,9 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.group("What").add_argument("--by", dest="label_by", action="append", default=SUPPRESS, help=SUPPRESS)
     parser.group("What").add_argument("--per", metavar="UNIT", help="Also per unit of work that the runs counted.")
+    parser.group("Output").add_argument(
+        "--statistics", action="store_true", help="Also print mean, deviation, quartiles and extremes of each quantity."
+    )
     add_carbon(parser, "Compute all emissions again for this zone; see `wattribute zones`.")
     add_format(parser, ("table", "json", "csv"), "table (default), json (all statistics) or csv (a line per run).")
 
@@ -45,7 +48,9 @@ def run(arguments: Namespace) -> None:
         return
     from rich.console import Console
 
-    from ..views.console_summary import summary_table
+    from ..views.console_summary import statistics_table, summary_table
 
     console = Console(highlight=False)
     console.print(summary_table(groups, console.width))
+    if arguments.statistics:
+        console.print(statistics_table(groups))

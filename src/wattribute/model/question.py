@@ -24,16 +24,6 @@ KEYS = (
     *("device", "signal", "of", "host", "process", "location", "frame", "path", "paradigm", "role", "run"),
     *("file", "line", "reading", "bin"),
 )
-_SYNONYMS = {
-    **dict.fromkeys(("function", "functions", "kernel", "kernels", "region", "symbol", "name"), "frame"),
-    **dict.fromkeys(("thread", "stream", "worker", "tid"), "location"),
-    **dict.fromkeys(("rank", "pid"), "process"),
-    **dict.fromkeys(("gpu", "cpu", "card", "package"), "device"),
-    **dict.fromkeys(("node", "hostname", "machine"), "host"),
-    **dict.fromkeys(("stack", "callpath", "call_path", "callstack", "tree"), "path"),
-    **dict.fromkeys(("metric", "sensor"), "signal"),
-    **dict.fromkeys(("time", "interval"), "bin"),
-}  # other tools' words for our keys
 METHODS = ("linear", "window", "solve")
 SHARES = ("even", "process", "load", "full")
 SCOPES = ("machine", "process")
@@ -325,13 +315,8 @@ def _split_keys(by: str | Sequence[str]) -> tuple[str, ...]:
     keys: list[str] = []
     for part in filter(None, parts):
         word, equals, width = part.partition("=")
-        if word.lower() in _SYNONYMS:
-            key = _SYNONYMS[word.lower()]
-            raise OptionError(
-                f"unknown key to group by {part!r}; did you mean {'bin=100ms' if key == 'bin' else key!r}?"
-            )
         if word not in KEYS or (equals and word != "bin"):
-            raise OptionError.unknown("key to group by", part, KEYS)
+            raise OptionError.unknown("key to group by", part, ["bin=100ms" if key == "bin" else key for key in KEYS])
         if word == "bin":
             _width(width)
         if word in (key.partition("=")[0] for key in keys):

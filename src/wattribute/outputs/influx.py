@@ -1,6 +1,16 @@
-"""InfluxDB 1: send the readings behind an attribution, with their times, to an InfluxDB 1.x database (an address)."""
+"""InfluxDB 1: the readings behind an attribution, with their times, to a database (an address) or as line protocol."""
 
-from .timeseries.send import write
+from __future__ import annotations
 
-__all__ = ["SUFFIXES", "write"]
-SUFFIXES: tuple[str, ...] = ()
+from typing import Any
+
+from ..model import Attribution
+from .timeseries import send
+
+SUFFIXES = (".lp",)
+
+
+def write(attribution: Attribution, target: str, **options: Any) -> None:
+    """Send to an address, or write a file; ``-`` is standard output."""
+    addressed = "://" in target or target.startswith("influx:")
+    send.write(attribution, target if addressed else f"influx:{target}", **options)

@@ -12,4 +12,4 @@ SUFFIXES = (".om",)
 
 def write(attribution: Attribution, target: str, **options: Any) -> None:
     """Write a file; ``-`` is standard output."""
-    send.write(attribution, target if target.startswith(send.FILE) else f"{send.FILE}{target}", **options)
+    send.write(attribution, target if target.startswith("openmetrics:") else f"openmetrics:{target}", **options)

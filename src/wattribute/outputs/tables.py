@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from ..errors import OptionError
 from ..files import replacing
 from ..model import Answer
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 A = TypeVar("A", bound=Answer)
+SORTS = ("self", "total", "time", "power", "calls")  # orders of rows
 _DEVICE = ("device", "signal", "host", "of")
 
 
@@ -86,15 +88,24 @@ def _number(value: float | None, name: str) -> str:
     return f"{value / 1e9 if name == 'self_ns' else value:.{_DIGITS}g}"
 
 
-def top_rows(attribution: A, top: int | None) -> A:
-    """The first rows of each device (of all rows, when they are not by device)."""
-    if top is None:
-        return attribution
+def top_rows(attribution: A, top: int | None, sort: str | None = None) -> A:
+    """The first rows of each device (of all rows, when they are not by device), most first; see ``SORTS``."""
     rows = attribution.rows
-    keys = [name for name in ("run", "host", "device", "of") if name in rows.columns]
-    kept = rows.group_by(keys, maintain_order=True).head(top) if "device" in keys else rows.head(top)
-    order = f"self_{attribution.suffix}"
-    return replace(attribution, rows=kept.sort(order, descending=True, maintain_order=True))
+    if sort is not None:
+        rows = _sorted(rows, attribution.suffix, sort)
+    if top is not None:
+        keys = [name for name in ("run", "host", "device", "of") if name in rows.columns]
+        kept = rows.group_by(keys, maintain_order=True).head(top) if "device" in keys else rows.head(top)
+        rows = _sorted(kept, attribution.suffix, sort or "self")
+    return replace(attribution, rows=rows)
+
+
+def _sorted(rows: pl.DataFrame, suffix: str, sort: str) -> pl.DataFrame:
+    columns = {"time": "self_ns", "calls": "calls", "power": "power_w" if suffix == "j" else "self_rate"}
+    order = columns.get(sort, f"{sort}_{suffix}")
+    if order not in rows.columns:
+        raise OptionError(f"these rows have no {sort} to sort by")
+    return rows.sort(order, descending=True, nulls_last=True, maintain_order=True)
 
 
 def emit(text: str, target: str) -> None:

@@ -139,6 +139,10 @@ def _group(name: str, runs: Sequence[RunRow], per: str | None) -> dict[str, Any]
     for measure, of in MEASURES.items():
         values = [value for value in map(of, runs) if value is not None]
         summary[measure] = described(values) if values else None
+    for device in dict.fromkeys(device for run in runs for device in run.device_j):
+        summary[f"energy_j_{device}"] = described([run.device_j[device] for run in runs if device in run.device_j])
+        if powers := [run.device_w[device] for run in runs if device in run.device_w]:
+            summary[f"mean_w_{device}"] = described(powers)
     for measure, per_unit in PER_UNIT.items() if per is not None else ():
         values = [value for run in runs if (value := per_unit(run, str(per))) is not None]
         summary[measure] = described(values) if values else None

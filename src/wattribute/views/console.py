@@ -237,7 +237,7 @@ def _rows(
     keys = [name for name in rows.columns[: rows.columns.index(f"self_{unit}")] if _worth_showing(attribution, name)]
     shown = rows.head(top or _ROWS).to_dicts()
     room = max(24, (width - _NUMBERS) // max(1, len(keys)))  # long names share what the numbers leave
-    names = {key: labels((_name(row[key]) for row in shown), room) for key in keys}
+    names = {key: labels((_cell(row, key) for row in shown), room) for key in keys}
     kinds, by_signal, all_used = common
     table = FittedTable(drop=("mean", "min", "max", "calls", "power", "rate", "time", "total"))
     for key in keys:
@@ -263,7 +263,7 @@ def _rows(
             si(rate if timed else None, "W" if unit == "j" else _rate_unit(symbol)),
         )
         table.add_row(
-            *(Text(names[key][_name(row[key])]) for key in keys),
+            *(Text(names[key][_cell(row, key)]) for key in keys),
             bar(
                 row[f"self_{unit}"],
                 whole if used is None or by_signal else used,
@@ -320,7 +320,14 @@ def _by_signal(attribution: Answer, unit: str) -> dict[str, float]:
 
 def _rate_unit(symbol: str) -> str:
     """The unit of a quantity per second: a gauge's own, when the quantity is its integral."""
-    return symbol.removesuffix("·s") if symbol.endswith("·s") else {"J": "W"}.get(symbol, f"{symbol}/s")
+    return symbol.removesuffix("·s") if symbol.endswith("·s") else {"J": "W", "#": "/s"}.get(symbol, f"{symbol}/s")
+
+
+def _cell(row: Mapping[str, Any], key: str) -> str:
+    """The name of a row under a key; of a bin or a reading, where it begins."""
+    if key not in ("bin", "reading"):
+        return _name(row[key])
+    return f"{row['begin_ns'] / 1e9:.6f}".rstrip("0").rstrip(".") + " s"
 
 
 def _worth_showing(attribution: Answer, key: str) -> bool:

@@ -16,18 +16,43 @@ from .numbers import bounded
 
 WIDE = 120  # columns from which a group is a row
 _HEADS = ("time", "energy", "kWh", "kg CO2e", "g CO2e/s")
+_STATISTICS = ("mean", "std", "min", "q25", "median", "q75", "max")
 
 
 def summary_table(summary: Mapping[str, Any], width: int = WIDE) -> RenderableType:
     """The statistics of every group, then what was noticed; in a narrow window a block per group."""
     groups = summary["groups"]
     left_out = summary["runs"] - summary["counted"]
-    words = f"{summary['counted']} runs, mean ± 95 % confidence interval of the mean"
+    words = f"{_runs(summary['counted'])}, mean ± 95 % confidence interval of the mean"
     words += f"; {left_out} left out" if left_out else ""
     notes = [Text(f"! {clean(note)}", style="yellow") for note in summary["notes"]]
     per = summary.get("per")
     shown = _table(groups, per) if width >= WIDE else Group(*(_block(group, per) for group in groups))
     return Group(shown, Text(words, style="dim"), *notes)
+
+
+def statistics_table(summary: Mapping[str, Any]) -> RenderableType:
+    """Every statistic of every quantity, a table per group; the unit is in a quantity's name."""
+    parts: list[RenderableType] = []
+    for group in summary["groups"]:
+        table = FittedTable()
+        table.add_column("quantity", no_wrap=True)
+        for name in _STATISTICS:
+            table.add_column(name, justify="right", no_wrap=True)
+        for quantity, values in group.items():
+            if isinstance(values, Mapping) and "median" in values:
+                numbers = (values[name] for name in _STATISTICS)
+                table.add_row(quantity, *("–" if number is None else f"{number:.5g}" for number in numbers))
+        parts += [_title(group), table]
+    return Group(*parts)
+
+
+def _runs(number: int) -> str:
+    return f"{number} run" if number == 1 else f"{number} runs"
+
+
+def _title(group: Mapping[str, Any]) -> Text:
+    return Text(clean(group["group"]), style="bold").append(f"  {_runs(group['n'])}", style="dim")
 
 
 def _heads(per: str | None) -> tuple[str, ...]:
@@ -57,8 +82,7 @@ def _block(group: Mapping[str, Any], per: str | None) -> Group:
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, cell in zip(_heads(per), _cells(group, per), strict=True):
         table.add_row(f"  {name}", cell)
-    head = Text(clean(group["group"]), style="bold").append(f"  {group['n']} runs", style="dim")
-    return Group(head, table)
+    return Group(_title(group), table)
 
 
 def _interval(statistics: Mapping[str, Any] | None, unit: str, mark: str = "") -> str:

@@ -10,6 +10,7 @@ _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G"
 _PLAIN = ("%", "°C", "#")  # units that take no prefix
 _NOISE = {"J": 1e-9, "W": 1e-9, "s": 1e-12}  # what rounding leaves of sums; no sensor and no clock tells so little
 _UNSEEN = 5e-4  # of a value: three digits do not show it
+_SMALL = 0.01  # of the end of a range: below it a value has a prefix of its own, so that its digits are seen
 EVEN = 0.25  # sides of a range that differ by less of the wider one are one ±
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -86,18 +87,20 @@ def percent(part: float, whole: float) -> str:
 
 
 def bounded(value: float | None, low: float | None, high: float | None, unit: str = "J") -> str:
-    """A value with its range: "6.50 J ± 0.90", uneven ones "60.0 J (0 … 100)"; one that is 0, or that three digits of
-    its range do not show, is "< 1.60 J"."""
+    """A value with its range: "6.50 J ± 0.90", uneven ones "60.0 J (0 … 100)", far apart "766 mJ (0 … 1.67 kJ)"; only
+    one that is 0 itself is "< 1.60 J"."""
     if value is None or low is None or high is None or math.isnan(low) or math.isnan(high):
         return amount(value, unit)
     up, down = high - value, value - low
     half = max(up, down)
-    if value <= _UNSEEN * high and high > _NOISE.get(unit, 0.0):
+    if value <= _NOISE.get(unit, 0.0) < high:
         return f"< {si(high, unit)}"
     if half <= _UNSEEN * abs(value):  # the third digit does not feel it
         return si(value, unit)
     if abs(up - down) <= EVEN * half and low > 0:
         return f"{si(value, unit)} ± {_digits(half / 10.0 ** _exponent(value, 3), 2)}"
+    if value < _SMALL * high:
+        return f"{si(value, unit)} ({si(low, unit) if low > 0 else '0'} … {si(high, unit)})"
     exponent = _exponent(max(abs(high), abs(value)), 3)  # one prefix for all three
     number, least, most = (_digits(one / 10.0**exponent, 3) for one in (value, low, high))
     return f"{number} {_PREFIXES[exponent]}{unit} ({least} … {most})"

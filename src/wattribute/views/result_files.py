@@ -74,7 +74,8 @@ def _carbon(metrics: Mapping[str, Any]) -> RenderableType:
     if carbon is None:
         return Text("Carbon: unknown, as there is no energy")
     table = _table("Carbon", "metric", "value")
-    zone = f"{carbon['name']} ({carbon['zone']})" + (", assumed" if carbon["assumed"] else "")
+    code = f" ({carbon['zone']})" if carbon["zone"] else ""  # a given figure has none
+    zone = f"{carbon['name']}{code}" + (", assumed" if carbon["assumed"] else "")
     rows = {"emissions": f"{si(carbon['co2e_g'], 'g')} CO2e", "intensity": f"{carbon['g_per_kwh']:.4g} g/kWh"}
     rows |= {"zone": zone, "from": carbon["start"] or "–", "to": carbon["end"] or "–"}
     for name, value in rows.items():

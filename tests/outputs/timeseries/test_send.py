@@ -92,6 +92,17 @@ def test_older_dashboards_get_milliwatts_by_kind(influx, recording):
     assert {row["name"] for row in influx.query("SHOW MEASUREMENTS", "old")} == {"CPU", "GPU", "PSYS"}
 
 
+def test_line_protocol_in_a_file_is_what_influxdb_takes(influx, recording, tmp_path):
+    wattribute.send(recording, f"influx:{tmp_path / 'old.lp'}?schema=milliwatts")
+    influx.write("file", (tmp_path / "old.lp").read_text())
+    (row,) = influx.query("SELECT mean(power) AS mw FROM GPU WHERE device = 'GPU 0'", "file")
+    assert row["mw"] == pytest.approx(1000 * recording.signals[4].values.mean())
+    with pytest.raises(OptionError, match=r"needs a file, as in --to influx:run[.]lp"):
+        wattribute.send(recording, "influx:")
+    with pytest.raises(OptionError, match="did you mean 'milliwatts'"):
+        wattribute.send(recording, "influx:x.lp?schema=milliwat")
+
+
 def test_a_database_that_keeps_milliwatts_as_integers_gets_integers(influx, recording):
     """Earlier tools wrote ``power=1500i``; InfluxDB refuses a float beside it."""
     influx.write("ints", f"CPU,host=a power=1500i {EPOCH_NS}\nGPU,host=a power=7i {EPOCH_NS}\n")

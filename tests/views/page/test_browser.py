@@ -692,5 +692,12 @@ def test_numbers_read_as_in_python(tab, served):
     script = "values => import('wattribute/format.js').then((module) => values.map((value) => module.si(value, 'J')))"
     assert tab.page.evaluate(script, values) == [numbers.si(value, "J") for value in values]
     script = "([v, l, h]) => import('wattribute/format.js').then((module) => module.bounded(v, l, h))"
-    for case in ([6.5, 5.6, 7.4], [0.2, 0.0, 1.6], [1842.5, 1842.4, 1842.6], [1126.0, 1086.0, 1232.0]):
+    for case in (
+        [6.5, 5.6, 7.4],
+        [0.2, 0.0, 1.6],
+        [1842.5, 1842.4, 1842.6],
+        [1126.0, 1086.0, 1232.0],
+        [0.0, 0.0, 9.0],
+        [0.7, 0.1, 1670.0],
+    ):
         assert tab.page.evaluate(script, case) == numbers.bounded(*case)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from urllib.parse import quote, urlencode
@@ -67,9 +67,15 @@ def _tags(labels: Labels) -> str:
     return "".join(f",{name}={value.translate(_ESCAPED)}" for name, value in labels)
 
 
+def line_protocol_pieces(series: Iterable[Series], options: Mapping[str, str]) -> Iterator[str]:
+    """Lines in the schema that was asked for, a piece per request."""
+    encode = milliwatts if options.get("schema") == "milliwatts" else line_protocol
+    return (encode(chunk) for chunk in chunks(series, MOST_POINTS))
+
+
 def _influx(series: Sequence[Series], target: Target) -> Iterator[tuple[str, str, str]]:
     query = {"db": target.path, "precision": "ns"} | ({"rp": target.options["rp"]} if "rp" in target.options else {})
-    text = milliwatts(series) if target.options.get("schema") == "milliwatts" else line_protocol(series)
+    text = "".join(line_protocol_pieces(series, target.options))
     if text:
         yield f"/write?{urlencode(query)}", "text/plain; charset=utf-8", text
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...backoff import Backoff
@@ -19,9 +20,10 @@ from . import target as targets
 if TYPE_CHECKING:
     from ...model import Attribution, Recording
     from .client import Client
+    from .series import Series
     from .target import Request
 
-FILE = "openmetrics:"
+FILES = ("openmetrics:", "influx:")  # what stands before a file in place of an address
 TRIES = 5
 _PAUSE_S = 0.5
 
@@ -35,12 +37,13 @@ def send(
     secrets: str | os.PathLike[str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Send all that was metered to a server (or write it to ``openmetrics:FILE``); gives the number of points.
+    """Send all that was metered to a server, or write it to ``openmetrics:FILE`` or ``influx:FILE``, line protocol
+    (``influx:FILE?schema=milliwatts``); gives the number of points.
 
     ``start`` is the wall clock at the beginning of a recording that has none; ``secrets`` a file that only its owner
     can read. Raises OptionError for a wrong address and OutputError for a server that does not take it.
     """
-    target = None if to.startswith(FILE) else targets.parse(to)
+    target = None if to.startswith(FILES) else targets.parse(to)
     recording = as_recording(recording)
     epoch_ns = _epoch_ns(recording, start)
     from .series import bill_series, points, series
@@ -49,7 +52,7 @@ def send(
     if not all_series:
         raise NoDataError("there is no energy, power or other reading of a device to send")
     if target is None:
-        _write(all_series, to.removeprefix(FILE))
+        _write(all_series, to)
         return points(all_series)
     from .client import Client
     from .protocols import requests
@@ -93,12 +96,21 @@ def _post(client: Client, request: Request, sleep: Callable[[float], None]) -> N
             sleep(backoff.pause_s(error.wait_s))
 
 
-def _write(series: list[Any], path: str) -> None:
+def _write(series: list[Series], to: str) -> None:
     from ...files import replacing
-    from .openmetrics import pieces
 
+    protocol, _, path = to.partition(":")
+    if protocol == "openmetrics":
+        from .openmetrics import pieces as encode
+    else:
+        from .protocols import line_protocol_pieces
+
+        path, _, query = path.partition("?")
+        encode = partial(line_protocol_pieces, options=targets.options(protocol, query))
     if not path:
-        raise OptionError("openmetrics: needs a file: --to openmetrics:run.om")
+        raise OptionError(
+            f"{protocol}: needs a file, as in --to {protocol}:run.{'om' if protocol != 'influx' else 'lp'}"
+        )
     with replacing("/dev/stdout" if path == "-" else path) as file:
-        for piece in pieces(series):
+        for piece in encode(series):
             file.write(piece.encode())

@@ -79,7 +79,7 @@ def parse(text: str) -> Target:
         raise OptionError(f"{_shown(text)!r} names no host; write {protocol}+{transport}://HOST:{PORTS[protocol]}")
     path = _path(protocol, unquote(parts.path).strip("/"), text)
     usual = 443 if transport == "https" else PORTS[protocol]
-    return Target(protocol, transport == "https", parts.hostname, port or usual, path, _options(protocol, parts.query))
+    return Target(protocol, transport == "https", parts.hostname, port or usual, path, options(protocol, parts.query))
 
 
 def _path(protocol: str, path: str, text: str) -> str:
@@ -90,8 +90,9 @@ def _path(protocol: str, path: str, text: str) -> str:
     return path
 
 
-def _options(protocol: str, query: str) -> dict[str, str]:
-    known, options = _OPTIONS[protocol], {}
+def options(protocol: str, query: str) -> dict[str, str]:
+    """What stands behind the question mark of an address, checked."""
+    known, given = _OPTIONS[protocol], {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name.lower() in ("token", "password", "user", "username", "u", "p", "auth", "api_key"):
             raise OptionError(f"{name}=… in an address is seen by others; {_SECRET}")
@@ -99,8 +100,8 @@ def _options(protocol: str, query: str) -> dict[str, str]:
             raise OptionError.unknown(f"option of {protocol}", name, known or ("none",))
         if known[name] and value not in known[name]:
             raise OptionError.unknown(name, value, known[name])
-        options[name] = value
-    return options
+        given[name] = value
+    return given
 
 
 def _shown(text: str) -> str:

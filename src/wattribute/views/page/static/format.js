@@ -3,6 +3,7 @@
 const PREFIX = new Map([[-12, "p"], [-9, "n"], [-6, "µ"], [-3, "m"], [0, ""], [3, "k"], [6, "M"], [9, "G"], [12, "T"], [15, "P"]]);
 const NOISE = { J: 1e-9, W: 1e-9, s: 1e-12 }; // what rounding leaves of sums
 const UNSEEN = 5e-4; // of a value: three digits do not show it
+const SMALL = 0.01; // of the end of a range: below it a value has a prefix of its own, so that its digits are seen
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export function si(value, unit = "", digits = 3) {
@@ -35,14 +36,16 @@ function significant(number, digits) {
   return number.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
 }
 
-/** A value with its range: "6.50 J ± 0.90", uneven ones "60.0 J (0 … 100)"; 0, or what three digits of the range do not show, is "< 1.60 J". */
+/** A value with its range: "6.50 J ± 0.90", uneven ones "60.0 J (0 … 100)", far apart "766 mJ (0 … 1.67 kJ)"; only one that is 0 itself is "< 1.60 J". */
 export function bounded(value, low, high, unit = "J") {
   if (value === null || low === null || high === null || low === undefined || high === undefined) return si(value, unit);
   const [up, down] = [high - value, value - low];
   const half = Math.max(up, down);
-  if (value <= UNSEEN * high && high > (NOISE[unit] ?? 0)) return `< ${si(high, unit)}`;
+  const noise = NOISE[unit] ?? 0;
+  if (value <= noise && high > noise) return `< ${si(high, unit)}`;
   if (half <= UNSEEN * Math.abs(value)) return si(value, unit);
   if (Math.abs(up - down) <= 0.25 * half && low > 0) return `${si(value, unit)} ± ${significant(half / 10 ** exponentOf(value, 3), 2)}`;
+  if (value < SMALL * high) return `${si(value, unit)} (${low > 0 ? si(low, unit) : "0"} … ${si(high, unit)})`;
   const exponent = exponentOf(Math.max(Math.abs(high), Math.abs(value)), 3); // one prefix for all three
   const [number, least, most] = [value, low, high].map((one) => significant(one / 10 ** exponent, 3));
   return `${number} ${PREFIX.get(exponent)}${unit} (${least} … ${most})`;

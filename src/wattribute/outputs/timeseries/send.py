@@ -99,6 +99,6 @@ def _write(series: list[Any], path: str) -> None:
 
     if not path:
         raise OptionError("openmetrics: needs a file: --to openmetrics:run.om")
-    with replacing("/dev/stdout" if path == "-" else path) as file:
+    with replacing(path) as file:
         for piece in pieces(series):
             file.write(piece.encode())

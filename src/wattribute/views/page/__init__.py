@@ -106,11 +106,13 @@ def write_page(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> None:
-    """Write the page of a recording to one HTML file that needs nothing else."""
+    """Write the page of a recording to one HTML file that needs nothing else; ``-`` is standard output."""
+    from ...files import check_writable
     from . import selfcontained
 
+    check_writable(path)
     session = _session(source, compare, progress, options)
     try:
-        selfcontained.write(session, Path(path))
+        selfcontained.write(session, path)
     finally:
         session.close()

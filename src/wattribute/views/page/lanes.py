@@ -184,6 +184,12 @@ class Lane:
         )
         return spans, rows
 
+    def whole(self) -> Spans:
+        """All spans."""
+        columns = {name: self._column(name, 0, self.spans) for name in _COLUMNS}
+        columns |= {"parent": columns["parent"].astype(np.int64), "resumed": columns["resumed"].astype(bool)}
+        return Spans(**columns)
+
     def bins(self, a: int, b: int, most: int) -> tuple[int, int, Any]:
         """At most ``most`` bins (or a few more) that cover [a, b): where they begin, their width, and the bins."""
         need = max(1, -(-(b - a) // most))

@@ -34,6 +34,7 @@ from ...reading import as_recording
 from .. import numbers
 from . import answers, energy, tiles
 from . import cache_folder as places
+from .block_sums import MANY_SPANS, BlockSums
 from .facts import facts, labels, signal_track
 from .frames import FEW, FrameColumns
 from .lanes import Lane, Window
@@ -166,7 +167,19 @@ class Session:
         who = places.Permissions()
         if isinstance(self._source, Path):
             who = places.permissions(self._source, self._chosen, where)
-        tiles.build(recording, metered, frames, known, table, where, fingerprint, who, self._progress)
+        hosted = [self.hosted] if hosts_too(self.question, known) else []
+        tiles.build(
+            recording,
+            metered,
+            frames,
+            known,
+            table,
+            where,
+            fingerprint,
+            who,
+            self._progress,
+            lambda: [view for ask in hosted if (view := ask())],
+        )
 
     def _emitted(self, recording: Recording) -> Emissions | None:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
@@ -224,8 +237,8 @@ class Session:
             "find": lambda q: self.tiles.find(_ints(q, "frames"), _int(q, "after")),
             "burned": lambda q: self.burned(*self._range(q)),
             "table": lambda q: self.table(self._brush(q), q.get("by", "frame"), q.get("device", "")),
-            "flame": lambda q: self.flame(self._brush(q)),
-            "heat": lambda q: self.heat(self._brush(q)),
+            "flame": lambda q: self.flame(self._brush(q), "exact" in q),
+            "heat": lambda q: self.heat(self._brush(q), "exact" in q),
             "compare": lambda q: self.compare(),
             "signal": lambda q: self.signal(_int(q, "signal"), *self._range(q), _int(q, "width")),
             "perfetto": lambda q: self.perfetto(self._brush(q)),
@@ -378,28 +391,42 @@ class Session:
         seconds = (b - a) / known["clock"]["ticks_per_s"]
         return {"energy_j": total, "power_w": total / seconds, "co2e_g": None if per_j is None else total * per_j}
 
-    def flame(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
+    def flame(self, range_: tuple[int, int] | None = None, exact: bool = False) -> dict[str, Any]:
         """Call paths per device; where kernels hold the joules, also the host's paths, in a view of their own."""
+        if not exact and (blocks := self._blocks(range_)):
+            return {"unit": "J", **blocks.flame(range_), **self._coarse(blocks, range_)}
 
         def shape(attribution: Attribution) -> dict[str, Any]:
             shown = [attribution]
-            if self.hosts_too():
+            if hosts_too(self.question, self.tiles.facts):
                 with contextlib.suppress(NoDataError):
                     shown.append(self.attribution(("device", "path"), range_, of="host"))
             return {"unit": self.unit, **answers.flame(shown, self._labels, self.looks())}
 
         return self._of(("device", "path"), range_, lambda note: {"groups": [], "note": note}, shape)
 
-    def hosts_too(self) -> bool:
-        """Whether the host's call stacks say more than the attribution shown: it is of kernels, by default."""
-        known = self.tiles.facts
-        return (
-            not self.question.of
-            and any(device["of"] == "kernels" for device in known["devices"])
-            and any(lane["kind"] == "cpu" for lane in known["lanes"])
-        )
+    def hosted(self) -> energy.PageEnergy | None:
+        """The host's view of the devices; None where no host uses them."""
+        with contextlib.suppress(NoDataError):
+            attribution = self.attribution(("device",), None, of="host")
+            return energy.metered(self.recording(), attribution, self.question.but(of="host"))
+        return None
 
-    def heat(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
+    def _blocks(self, range_: tuple[int, int] | None) -> BlockSums | None:
+        """The blocks to draw a range from, where it holds too many spans to add them up while somebody waits."""
+        blocks = self.tiles.blocks
+        return blocks if blocks and (range_ is None or self.tiles.spans(*range_) > MANY_SPANS) else None
+
+    def _coarse(self, blocks: BlockSums, range_: tuple[int, int] | None) -> dict[str, Any]:
+        """What is drawn instead of a range, in seconds."""
+        per_s = self.tiles.facts["clock"]["ticks_per_s"]
+        return {"coarse": {"edges": [edge / per_s for edge in blocks.edges(range_)], "whole": range_ is None}}
+
+    def heat(self, range_: tuple[int, int] | None = None, exact: bool = False) -> dict[str, Any]:
+        """Processes and frames."""
+        if not exact and (blocks := self._blocks(range_)):
+            per_s = self.tiles.facts["clock"]["ticks_per_s"]
+            return {"unit": "J", **blocks.heat(range_, per_s), **self._coarse(blocks, range_)}
         return self._of(
             ("device", "process", "frame"),
             range_,
@@ -470,6 +497,15 @@ class Session:
             "devices": known["devices"],
             "power": self.tiles.whole_power(256),
         }
+
+
+def hosts_too(question: Question, known: Mapping[str, Any]) -> bool:
+    """Whether the host's call stacks say more than the attribution shown: it is of kernels, by default."""
+    return (
+        not question.of
+        and any(device["of"] == "kernels" for device in known["devices"])
+        and any(lane["kind"] == "cpu" for lane in known["lanes"])
+    )
 
 
 def _has_grown(old: tiles.Tiles, new: tiles.Tiles) -> bool:

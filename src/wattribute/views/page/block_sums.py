@@ -110,7 +110,7 @@ class _Tree:
     label: str
     of: str
     error: float
-    uses: Mapping[int, Sequence[Use]]
+    uses: dict[int, list[Use]]
 
 
 def _trees(metered: PageEnergy, named: Mapping[str, str], taken: set[str]) -> tuple[list[_Tree], int]:
@@ -131,10 +131,13 @@ def _trees(metered: PageEnergy, named: Mapping[str, str], taken: set[str]) -> tu
         if len(together) > 1:
             out.append(_Tree(f"all devices · {of}", of, model_error([book for _, book in together]), members))
     used = sorted((pair for pair in books if pair[0] in by_device), key=lambda pair: -pair[1]["attributed_j"])
+    own: dict[str, _Tree] = {}
     for i, book in used[:MOST_TREES]:
         label = f"{named.get(key(book), book['device'])} · {book['of']}"
-        out.append(_Tree(label, book["of"], model_error([book]), by_device[i]))
-    return out, max(0, len(used) - MOST_TREES)
+        same = own.setdefault(label, _Tree(label, book["of"], model_error([book]), {}))
+        for location, uses in by_device[i].items():
+            same.uses.setdefault(location, []).extend(uses)
+    return out + list(own.values()), max(0, len(used) - MOST_TREES)
 
 
 class _Spans:
@@ -359,7 +362,7 @@ class BlockSums:
             **heat_labels(shown, places),
             "cells": cells,
             "more": known["more"] + int((by_frame > 0).sum()) - len(order),
-            "more_j": float(joules.sum() - joules[:, order].sum()),
+            "more_j": float(np.delete(joules, order, axis=1).sum()),
             "more_processes": known["more_processes"],
             "more_processes_j": float(joules[len(places) :, order].sum()),
         }

@@ -96,8 +96,8 @@ def _uses(session: Session, metered: PageEnergy) -> dict[str, Any]:
 
 def _hosted(session: Session) -> dict[str, Any] | None:
     """The host's view of the devices, for the flame graph of a brushed range."""
-    metered = session.hosted()
-    if metered is None:
+    metered = session.view_of(of="host")
+    if not metered.books:
         return None
     named = labels(session.tiles.facts["devices"])
     added = energy.addable(metered.books)

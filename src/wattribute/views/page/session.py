@@ -167,19 +167,13 @@ class Session:
         who = places.Permissions()
         if isinstance(self._source, Path):
             who = places.permissions(self._source, self._chosen, where)
-        hosted = [self.hosted] if hosts_too(self.question, known) else []
-        tiles.build(
-            recording,
-            metered,
-            frames,
-            known,
-            table,
-            where,
-            fingerprint,
-            who,
-            self._progress,
-            lambda: [view for ask in hosted if (view := ask())],
-        )
+
+        def views() -> list[energy.PageEnergy]:
+            if attribution is None:
+                return [self.view_of(quantity="time")]
+            return [metered, *([self.view_of(of="host")] if hosts_too(self.question, known) else [])]
+
+        tiles.build(recording, metered, frames, known, table, where, fingerprint, who, self._progress, views)
 
     def _emitted(self, recording: Recording) -> Emissions | None:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
@@ -394,7 +388,7 @@ class Session:
     def flame(self, range_: tuple[int, int] | None = None, exact: bool = False) -> dict[str, Any]:
         """Call paths per device; where kernels hold the joules, also the host's paths, in a view of their own."""
         if not exact and (blocks := self._blocks(range_)):
-            return {"unit": "J", **blocks.flame(range_), **self._coarse(blocks, range_)}
+            return {"unit": self.unit, **blocks.flame(range_), **self._coarse(blocks, range_)}
 
         def shape(attribution: Attribution) -> dict[str, Any]:
             shown = [attribution]
@@ -405,12 +399,13 @@ class Session:
 
         return self._of(("device", "path"), range_, lambda note: {"groups": [], "note": note}, shape)
 
-    def hosted(self) -> energy.PageEnergy | None:
-        """The host's view of the devices; None where no host uses them."""
-        with contextlib.suppress(NoDataError):
-            attribution = self.attribution(("device",), None, of="host")
-            return energy.metered(self.recording(), attribution, self.question.but(of="host"))
-        return None
+    def view_of(self, **asked: Any) -> energy.PageEnergy:
+        """The curves of a question that differs from the page's own; none where no device was used."""
+        try:
+            attribution = self.attribution(("device",), None, **asked)
+        except NoDataError:
+            return energy.PageEnergy()
+        return energy.metered(self.recording(), attribution, self.question.but(**asked))
 
     def _blocks(self, range_: tuple[int, int] | None) -> BlockSums | None:
         """The blocks to draw a range from, where it holds too many spans to add them up while somebody waits."""
@@ -426,7 +421,7 @@ class Session:
         """Processes and frames."""
         if not exact and (blocks := self._blocks(range_)):
             per_s = self.tiles.facts["clock"]["ticks_per_s"]
-            return {"unit": "J", **blocks.heat(range_, per_s), **self._coarse(blocks, range_)}
+            return {"unit": self.unit, **blocks.heat(range_, per_s), **self._coarse(blocks, range_)}
         return self._of(
             ("device", "process", "frame"),
             range_,

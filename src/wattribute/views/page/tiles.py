@@ -44,11 +44,11 @@ def build(
     fingerprint: str,
     permissions: Permissions,
     progress: Callable[[int, int], None] | None = None,
-    more_views: Callable[[], Sequence[PageEnergy]] = tuple,
+    views: Callable[[], Sequence[PageEnergy]] = tuple,
 ) -> None:
     """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name.
 
-    ``more_views`` are asked for where there are so many spans that flame graphs are drawn from blocks.
+    ``views`` are asked for where there are so many spans that flame graphs and heatmaps are drawn from blocks.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -61,11 +61,10 @@ def build(
             rest = energy.save(metered, fresh / "curves.npz")
             frames.save(fresh)
             blocks = None
-            if metered.books and sum(entry["spans"] for entry in entries) > block_sums.MANY_SPANS:
+            if sum(entry["spans"] for entry in entries) > block_sums.MANY_SPANS:
                 with contextlib.closing(LaneFiles(fresh)) as files:
                     lanes = _open_lanes(files, entries, len(frames), metered)
-                    views = [metered, *more_views()]
-                    blocks = block_sums.build(lanes, views, facts, recording.frames, fresh, length)
+                    blocks = block_sums.build(lanes, views(), facts, recording.frames, fresh, length)
             manifest = {
                 "blocks": blocks,
                 "version": VERSION,

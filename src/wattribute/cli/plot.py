@@ -45,7 +45,11 @@ def add_arguments(parser: Parser) -> None:
     what.add_argument("--by", dest="label_by", action="append", default=SUPPRESS, help=SUPPRESS)
     output = parser.group("Output")
     output.add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="Picture: .png, .svg, .pdf, .html, .json, .dot; - for stdout."
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT",
+        help="Picture: .png, .svg, .pdf, .html, .json, .dot; - for stdout.",
     )
     output.add_argument("--format", metavar="NAME", help="Format of the picture; default: by OUT, on stdout svg.")
     output.add_argument(

@@ -20,7 +20,11 @@ def add_arguments(parser: Parser) -> None:
         "--zone", metavar="ZONE", help="Zone of the electricity; default: the world average. See `wattribute zones`."
     )
     parser.group("Output").add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="Report: .html, .md (pictures beside it), .pdf; - for stdout."
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT",
+        help="Report: .html, .md (pictures beside it), .pdf; - for stdout.",
     )
     parser.group("Output").add_argument(
         "--format", metavar="NAME", help="Format of the report; default: by OUT, on stdout html."

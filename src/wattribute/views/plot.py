@@ -58,7 +58,8 @@ def write(kind: str, sources: Sequence[Any], output: str | os.PathLike[str], *, 
           format: str | None = None, **selection: Any) -> Path:  # fmt: skip
     """Draw a chart into a file, in the format of its ending (a call graph also as ``.dot`` for Graphviz).
 
-    ``-`` is standard output, where ``format`` says what to write (SVG by default). ``size`` is the width and height of the picture in points; a ``.png`` has ``scale`` pixels for each.
+    ``-`` is standard output, where ``format`` says what to write (SVG by default).
+    ``size`` is the width and height of the picture in points; a ``.png`` has ``scale`` pixels for each.
     ``title`` stands in place of the chart's own.
     """
     chart = charts.get(kind)

@@ -99,8 +99,7 @@ def _levels(depth: Any) -> Iterator[tuple[int, Any]]:
         return
     order = np.argsort(depth, kind="stable")
     found, begin = np.unique(depth[order], return_index=True)
-    for each, rows in zip(found.tolist(), np.split(order, begin[1:]), strict=True):
-        yield each, rows
+    yield from zip(found.tolist(), np.split(order, begin[1:]), strict=True)
 
 
 @dataclass(frozen=True)
@@ -175,8 +174,12 @@ class _Spans:
                 labelled = replace(spans, frame=np.where(receives, path, 0))
                 tiles.add_blocks(labelled, keep, summed(uses), 0, self.length + 1, covered, energy)
             out.append(energy[0])
-        return [np.resize(each, len(self.paths)) if len(each) > len(self.paths) else
-                np.concatenate([each, np.zeros(len(self.paths) - len(each))]) for each in out]
+        return [
+            np.resize(each, len(self.paths))
+            if len(each) > len(self.paths)
+            else np.concatenate([each, np.zeros(len(self.paths) - len(each))])
+            for each in out
+        ]
 
 
 def _first_of_name(frames: Frames) -> npt.NDArray[np.int32]:

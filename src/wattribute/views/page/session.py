@@ -156,6 +156,7 @@ class Session:
             table = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
         else:
             table = answers.table(attribution, labels(known["devices"]), answers.Looks(recording.frames, frames))
+        del attribution  # large, where there are many frames
         emitted = self._emitted(recording) if metered.books else None
         known["g_per_j"] = emitted.co2e_g / emitted.energy_j if emitted and emitted.energy_j else None
         if emitted:
@@ -169,7 +170,7 @@ class Session:
             who = places.permissions(self._source, self._chosen, where)
 
         def views() -> list[energy.PageEnergy]:
-            if attribution is None:
+            if not known["devices"]:
                 return [self.view_of(quantity="time")]
             return [metered, *([self.view_of(of="host")] if hosts_too(self.question, known) else [])]
 

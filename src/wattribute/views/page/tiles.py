@@ -86,9 +86,7 @@ def build(
 def _open_lanes(
     files: LaneFiles, entries: Sequence[dict[str, Any]], frames: int, metered: PageEnergy
 ) -> dict[int, Lane]:
-    return {
-        entry["location"]: Lane(files, entry, frames, *metered.of(entry["location"], frames)) for entry in entries
-    }
+    return {entry["location"]: Lane(files, entry, frames, *metered.of(entry["location"], frames)) for entry in entries}
 
 
 def _length(recording: Recording, metered: PageEnergy) -> int:

@@ -32,7 +32,7 @@ def write_report(
     """Tell the story of a recording (or a path to one) in a file; its ending says how: .html, .md or .pdf.
 
     With ``vs``, another recording or path, the story is how that one differs. Markdown keeps its pictures in a folder
-    beside it. ``-`` is standard output, in ``format`` (HTML by default). ``selection`` are the options of ``attribute``.
+    beside it. ``-`` is standard output, in ``format`` (HTML by default). ``selection`` are options of ``attribute``.
     """
     ending = format_of(output, FORMATS, format)
     check_place(output, ending)

@@ -85,7 +85,7 @@ export class Flame {
 
   tools() {
     const { groups } = this.data;
-    const choose = el("select", { "aria-label": "devices", on: { change: (event) => { this.group = Number(event.target.value); this.root = 0; this.app.redrawPanel(); } } });
+    const choose = el("select", { "aria-label": "devices", class: "wide", on: { change: (event) => { this.group = Number(event.target.value); this.root = 0; this.app.redrawPanel(); } } });
     groups.forEach((group, i) => choose.append(el("option", { value: i, text: `${group.label} · ${si(group.nodes[0][3], this.unit)}`, selected: i === this.group })));
     return el("div", { class: "tools" }, choose,
       el("button", { text: this.icicle ? "root at the top" : "root at the bottom", on: { click: () => { this.icicle = !this.icicle; this.app.redrawPanel(); } } }),

@@ -84,7 +84,7 @@ def test_damaged_tiles_are_made_anew(archive):
     ("arguments", "said"),
     [
         (["nowhere"], "nowhere"),
-        (["{archive}", "--html", "no/such/folder/x.html"], "cannot be written"),
+        (["{archive}", "--html", "no/such/folder/x.html"], "does not exist"),
         (["{archive}", "--compare", "nowhere"], "nowhere"),
         (["{archive}", "--port", "70000"], "65535"),
     ],

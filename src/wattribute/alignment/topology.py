@@ -46,8 +46,15 @@ class Topology:
             locations = override.locations(self.recording, device, signal)
             if locations is not None:
                 return (Link(device.host, device.name, tuple(sorted(locations)), override.reason),)
-        of = (device.host, device.name)
-        return tuple(link for link in self.recording.topology if (link.host, link.device) == of)
+        return tuple(self._declared.get((device.host, device.name), ()))
+
+    @cached_property
+    def _declared(self) -> dict[tuple[str, str], list[Link]]:
+        """(host, device) → links of the recording's source; looked up for each of thousands of devices."""
+        links: dict[tuple[str, str], list[Link]] = defaultdict(list)
+        for link in self.recording.topology:
+            links[link.host, link.device].append(link)
+        return links
 
     def links(self, device: Device, signal: Signal | None = None) -> tuple[Link, ...]:
         """Links of a device: the declared ones, and inferred ones for kinds of location without a declaration."""

@@ -226,6 +226,7 @@ def sources(recording: Recording, question: Question, topology: Topology) -> tup
     metered, problems = account(recording, rows, question.integrate, known)
     notes += problems
     streams = any(recording.locations.kind[row] == "gpu" for row in there)
+    everybody = {*there}
     views = []
     for one in metered:
         device, signal, row = one.device, recording.signals[one.row], one.row
@@ -244,7 +245,7 @@ def sources(recording: Recording, question: Question, topology: Topology) -> tup
             if device.kind == "self":
                 views.append(replace(source, users=(signal.location,), reason="recorded by the location itself"))
                 continue
-            who = users(recording, links, kinds, {*there})
+            who = users(recording, links, kinds, everybody)
             reasons = [k.reason for k in links if {*k.locations} & {*who}]
             views.append(replace(source, users=who, reason="; ".join(reasons)))
     if there and not any(source.users for source in views):

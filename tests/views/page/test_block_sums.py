@@ -8,7 +8,7 @@ from hypothesis import given
 
 from tests.views.page.hand import recording
 from tests.views.stories import ranks
-from wattribute.testing.recordings import spans
+from wattribute.testing.recordings import RecordingBuilder, spans
 from wattribute.testing.strategies import nested_spans
 from wattribute.views.page import block_sums
 from wattribute.views.page.block_sums import CallPaths
@@ -22,12 +22,19 @@ def many(monkeypatch):
         monkeypatch.setattr(f"wattribute.views.page.{module}.MANY_SPANS", 0)
 
 
-@pytest.fixture(params=["kernels and host", "ranks", "seconds"])
+def unused():
+    """Spans on one host, a meter on another."""
+    made = RecordingBuilder(1000, length_ticks=1000).host("a").process("p").thread("main 0s..1s, f 0.2s..0.4s")
+    return made.host("b").counter("package 0", [0, 100], every=1000).recording()
+
+
+@pytest.fixture(params=["kernels and host", "ranks", "seconds", "unused"])
 def session(request, many):
     makers = {
         "kernels and host": recording,
         "ranks": lambda: ranks(hosts=2),
         "seconds": lambda: replace(ranks(), signals=()),
+        "unused": unused,
     }
     opened = Session(makers[request.param]())
     yield opened

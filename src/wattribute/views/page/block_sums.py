@@ -174,12 +174,8 @@ class _Spans:
                 labelled = replace(spans, frame=np.where(receives, path, 0))
                 tiles.add_blocks(labelled, keep, summed(uses), 0, self.length + 1, covered, energy)
             out.append(energy[0])
-        return [
-            np.resize(each, len(self.paths))
-            if len(each) > len(self.paths)
-            else np.concatenate([each, np.zeros(len(self.paths) - len(each))])
-            for each in out
-        ]
+        count = len(self.paths)
+        return [np.pad(each[:count], (0, max(0, count - len(each)))) for each in out]
 
 
 def _first_of_name(frames: Frames) -> npt.NDArray[np.int32]:

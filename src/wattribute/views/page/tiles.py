@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +174,10 @@ class Tiles:
         content: dict[str, Any] = json.loads(self._table.read_text(encoding="utf-8"))
         return content
 
-    def spans(self, a: int, b: int) -> int:
-        """How many spans there are from a to b, give or take the open ones."""
-        return sum(lane.count(a, b) for lane in self.lanes.values())
+    def has_more(self, most: int, a: int, b: int) -> bool:
+        """Whether there are more than so many spans from a to b, give or take the open ones."""
+        counts = accumulate(lane.count(a, b) for lane in self.lanes.values())
+        return any(count > most for count in counts)
 
     def close(self) -> None:
         self._files.close()

@@ -105,6 +105,7 @@ def test_what_is_folded_stays_in_the_sums(many, monkeypatch):
 
 def test_a_narrow_range_of_a_large_recording_is_exact(monkeypatch):
     monkeypatch.setattr(block_sums, "MANY_SPANS", 20)
+    monkeypatch.setattr(block_sums, "LANE_COST", 0)
     monkeypatch.setattr("wattribute.views.page.session.MANY_SPANS", 20)
     session = Session(ranks())
     assert "coarse" in session.answer("flame", {})

@@ -26,6 +26,7 @@ from .frames import FrameColumns
 from .lanes import Lane
 
 MANY_SPANS = 1_000_000  # in a range of time: more are drawn from blocks
+LANE_COST = 500  # spans: what attribution of a lane costs besides its spans
 BLOCKS = 128
 MOST_PATHS = 4096  # of all devices; the rest, which is smaller, is in the totals of its callers
 HEAT_FRAMES = 2 * MOST_FRAMES  # the largest of a range are among the largest of all
@@ -315,21 +316,20 @@ class BlockSums:
         return {"groups": sorted(groups, key=lambda group: -group["nodes"][0][3]), "more": self._manifest["more"]}
 
     def _group(self, tree: Mapping[str, Any], self_j: Any, folded_j: Any) -> dict[str, Any]:
-        parent, total = self._arrays["parent"], self_j + folded_j
+        parent, total = self._arrays["parent"].tolist(), (self_j + folded_j).tolist()
         for i in range(len(total) - 1, 0, -1):  # callers stand before what they call
-            total[parent[i]] += total[i]
-        nodes: list[dict[str, Any]] = []
-        looks = {}
+            if total[i]:
+                total[parent[i]] += total[i]
+        nodes, looks = {0: node("all") | {"self": float(self_j[0]), "total": total[0]}}, {}
         for i, frame in enumerate(self._arrays["frame"].tolist()):
-            name = "all"
-            if i and total[i] > 0:
-                name, short = self._frames.row(frame)[:2]
-                looks[name] = {"short": short, **self._frames.look_of(frame, tree["of"])}
-            nodes.append(node(name) | {"self": float(self_j[i]), "total": float(total[i])})
-            if tree["error"] and i:
+            if not i or total[i] <= 0:
+                continue
+            name, short = self._frames.row(frame)[:2]
+            looks[name] = {"short": short, **self._frames.look_of(frame, tree["of"])}
+            nodes[i] = node(name) | {"self": float(self_j[i]), "total": total[i]}
+            if tree["error"]:
                 nodes[i] |= {"low": (1 - tree["error"]) * total[i], "high": (1 + tree["error"]) * total[i]}
-            if i and total[i] > 0:
-                nodes[parent[i]]["below"][i] = nodes[i]
+            nodes[parent[i]]["below"][i] = nodes[i]
         rows = flatten(nodes[0])
         shown = {row[0] for row in rows}
         return {"label": tree["label"], "nodes": rows, "looks": {name: looks[name] for name in looks.keys() & shown}}

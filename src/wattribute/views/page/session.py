@@ -411,7 +411,7 @@ class Session:
     def _blocks(self, range_: tuple[int, int] | None) -> BlockSums | None:
         """The blocks to draw a range from, where it holds too many spans to add them up while somebody waits."""
         blocks = self.tiles.blocks
-        return blocks if blocks and (range_ is None or self.tiles.has_more(MANY_SPANS, *range_)) else None
+        return blocks if blocks and (range_ is None or self.tiles.costs_more(MANY_SPANS, *range_)) else None
 
     def _coarse(self, blocks: BlockSums, range_: tuple[int, int] | None) -> dict[str, Any]:
         """What is drawn instead of a range, in seconds."""

@@ -62,7 +62,7 @@ def build(
             rest = energy.save(metered, fresh / "curves.npz")
             frames.save(fresh)
             blocks = None
-            if sum(entry["spans"] for entry in entries) > block_sums.MANY_SPANS:
+            if sum(entry["spans"] + block_sums.LANE_COST for entry in entries) > block_sums.MANY_SPANS:
                 with contextlib.closing(LaneFiles(fresh)) as files:
                     lanes = _open_lanes(files, entries, len(frames), metered)
                     blocks = block_sums.build(lanes, views(), facts, recording.frames, fresh, length)
@@ -174,10 +174,10 @@ class Tiles:
         content: dict[str, Any] = json.loads(self._table.read_text(encoding="utf-8"))
         return content
 
-    def has_more(self, most: int, a: int, b: int) -> bool:
-        """Whether there are more than so many spans from a to b, give or take the open ones."""
-        counts = accumulate(lane.count(a, b) for lane in self.lanes.values())
-        return any(count > most for count in counts)
+    def costs_more(self, most: int, a: int, b: int) -> bool:
+        """Whether a to b costs more to add up than so many spans, give or take the open ones."""
+        counts = (lane.count(a, b) for lane in self.lanes.values())
+        return any(cost > most for cost in accumulate(counts, initial=block_sums.LANE_COST * len(self.lanes)))
 
     def close(self) -> None:
         self._files.close()

@@ -1,9 +1,9 @@
 """The interactive page: lanes, power, tables and flame graphs of one recording in a browser.
 
 ``view`` serves it from this machine; ``write_page`` puts it into one self-contained HTML file. From the bottom up:
-``lanes`` (one lane on disk) → ``energy`` (curves of attribution) → ``block_sums`` (joules per block of time) → ``tiles``
-(the folder of a recording) → ``session`` (answers) → ``server`` | ``selfcontained``; ``static/`` is the page itself,
-plain ES modules on canvas.
+``lanes`` (one lane on disk) → ``energy`` (curves of attribution) → ``block_sums`` (joules per block of time) →
+``tiles`` (the folder of a recording) → ``session`` (answers) → ``server`` | ``selfcontained``; ``static/`` is the page
+itself, plain ES modules on canvas.
 """
 
 from __future__ import annotations

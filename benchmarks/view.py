@@ -145,9 +145,11 @@ def zoom(path: Path) -> dict[str, float]:
         ("rows", {"from": str(length // 3), "to": str(length // 3 + length // 100)}),
         ("flame", {}),
         ("heat", {}),
+        ("half flame", {"from": "0", "to": str(length // 2)}),
+        ("half heat", {"from": "0", "to": str(length // 2)}),
     ):
         began = time.perf_counter()
-        session.answer({"sums": "burned", "rows": "table"}.get(name, name), query)
+        session.answer({"sums": "burned", "rows": "table"}.get(name, name.removeprefix("half ")), query)
         seconds[name] = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     session.close()
@@ -255,6 +257,8 @@ def report(built: dict[str, float], zoomed: dict[str, float], browsed: dict[str,
     say("rows of a brushed hundredth", zoomed["rows"], 2, "s")
     say("flame graph of everything", zoomed["flame"], 5, "s")
     say("heatmap of everything", zoomed["heat"], 5, "s")
+    say("flame graph of a brushed half", zoomed["half flame"], 5, "s")
+    say("heatmap of a brushed half", zoomed["half heat"], 5, "s")
     say("bytes per view, worst", zoomed["bytes"] / 1e6, 2, "MB")
     say(f"frame in Chromium, median ({browsed['lanes']:.0f} rows on screen)", browsed["median"], 50, "ms")
     say("frame in Chromium, worst", browsed["worst"], 50, "ms")

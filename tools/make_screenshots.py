@@ -94,6 +94,7 @@ def gallery(browser: Any) -> None:
             tab.goto(f"{page.url}#shape={shape}")
             tab.wait_for_selector("body[data-loaded]")
             tab.wait_for_timeout(1500)
+            tab.wait_for_selector('#panel[aria-busy="false"]')
             tab.screenshot(path=str(out / f"{name}.png"))
             tab.close()
 
@@ -109,6 +110,7 @@ def main() -> None:
                 tab.goto(page.url + hash_)
                 tab.wait_for_selector("body[data-loaded]")
                 tab.wait_for_timeout(1500)
+                tab.wait_for_selector('#panel[aria-busy="false"]')
                 if act:
                     act(tab)
                     tab.wait_for_timeout(600)

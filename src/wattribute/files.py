@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import BinaryIO
 
 from .errors import FormatError, OptionError, OutputError, check_name
 
+STANDARD_OUTPUT = "-"  # as the name of a file to write
 _ATTEMPTS = 100  # to remove a folder in which new files appear
 
 
@@ -19,8 +21,13 @@ def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Bin
 
     A target that exists and is no regular file (a pipe) is written to directly, and so is all below ``/dev``: a shell
     may have made ``/dev/stdout`` a regular file, whose name is not ours to replace. A link stays one. Several processes
-    may write the same target: the last one wins, whole.
+    may write the same target: the last one wins, whole. ``-`` is standard output.
     """
+    if target == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
     path = Path(target)
     with _as_output_error(path, "cannot be written"):
         direct = path.absolute().parts[1:2] in (("dev",), ("proc",))
@@ -104,6 +111,8 @@ def new_folder(path: str | os.PathLike[str], claimed: bool = False) -> Path:
 
 def check_writable(target: str | os.PathLike[str]) -> None:
     """Raise early if a file cannot be written there, and not after minutes of work."""
+    if target == STANDARD_OUTPUT:
+        return
     path = Path(target)
     folder = path.absolute().parent
     if not folder.is_dir():

@@ -59,6 +59,30 @@ def test_c_says_what_the_twin_says(lane, curve, keep, width, depth, t0, data):
         assert left.tolist() == pytest.approx(right.tolist(), rel=1e-9, abs=1e-9)
 
 
+def test_blocks_by_hand():
+    # main [0, 16) calls f [2, 10); 1 J per tick from 4 on; blocks of 8 ticks; f is not kept in the second case
+    lane = spans([(0, 16, 0, -1), (2, 10, 1, 0)])
+    curve = (np.array([4, 16]), np.array([0.0, 12.0]))
+    for keep, joules, ticks in (
+        ([True, True], [[0, 4], [6, 2]], [[0, 4], [6, 2]]),
+        ([True, False], [[4, 0], [8, 0]], [[4, 0], [8, 0]]),
+    ):
+        covered, energy = np.zeros((2, 2), np.int64), np.zeros((2, 2))
+        tiles.add_blocks(lane, np.array(keep), curve, 0, 8, covered, energy)
+        assert (energy.tolist(), covered.tolist()) == (joules, ticks)
+
+
+@given(nested_spans(), pairs, keeps, st.integers(1, 9), st.integers(1, 6))
+def test_blocks_of_c_are_those_of_the_twin(lane, curve, keep, width, blocks):
+    sums = []
+    for core in (tiles, reference_tiles):
+        covered, energy = np.zeros((blocks, 4), np.int64), np.zeros((blocks, 4))
+        core.add_blocks(lane, keep, curve, 0, width, covered, energy)
+        sums.append((covered.tolist(), energy))
+    assert sums[0][0] == sums[1][0]
+    assert sums[0][1] == pytest.approx(sums[1][1], rel=1e-9, abs=1e-9)
+
+
 @given(nested_spans(), pairs, keeps, st.integers(0, 5))
 def test_no_energy_vanishes_at_any_level(lane, curve, keep, depth):
     whole = int(max([1, *lane.end.tolist()])) + 1  # what lies before 0 is outside the bins and the sums alike

@@ -33,12 +33,23 @@ def test_the_ending_says_what_is_written(recording, tmp_path, ending, magic):
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"out.{ending}", "run.watt"]
 
 
+@pytest.mark.parametrize(("format", "magic"), [(None, b"<svg"), ("png", b"\x89PNG"), ("html", b"<!DOC")])
+def test_a_dash_is_standard_output(recording, tmp_path, format, magic):
+    more = ["--format", format] if format else []
+    command = [sys.executable, "-m", "wattribute", "plot", "timeline", str(recording), "-o", "-", *more]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(magic)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.watt"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("flam", "run.watt", "-o", "x.png"), "unknown kind of chart 'flam'; did you mean 'flame'?"),
         (("flame", "run.watt", "-o", "x.gif"), "unknown ending of the output file '.gif'"),
         (("flame", "nowhere", "-o", "x.png"), "nowhere"),
+        (("flame", "run.watt", "-o", "-", "--format", "gif"), "unknown format 'gif'"),
         (("flame", "run.watt", "-o", "no/such/x.png"), "no/such does not exist"),
         (("power", "run.watt", "run.watt", "-o", "x.png"), "shows one recording, not 2"),
         (

@@ -47,6 +47,14 @@ def test_tiles_are_kept_beside_the_archive(archive):
     assert (tiles / "tiles.json").stat().st_mtime_ns != made  # the recording has changed
 
 
+def test_a_dash_is_standard_output(archive):
+    done = run(archive, "-o", "-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.lower().startswith("<!doctype html>")
+    assert done.stdout.rstrip().endswith("</html>")
+    assert not (archive.parent / "-").exists()
+
+
 def test_tiles_of_a_read_only_archive_go_to_the_cache(archive, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     archive.chmod(0o555)
@@ -76,7 +84,7 @@ def test_damaged_tiles_are_made_anew(archive):
     ("arguments", "said"),
     [
         (["nowhere"], "nowhere"),
-        (["{archive}", "--html", "no/such/folder/x.html"], "cannot be written"),
+        (["{archive}", "--html", "no/such/folder/x.html"], "does not exist"),
         (["{archive}", "--compare", "nowhere"], "nowhere"),
         (["{archive}", "--port", "70000"], "65535"),
     ],

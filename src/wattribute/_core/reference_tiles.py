@@ -1,4 +1,4 @@
-"""The NumPy twin of tiles.c: bins at every level, and sums per frame, of one lane. Slower, readable, its meaning."""
+"""The NumPy twin of tiles.c: bins at every level, sums per frame and per block, of one lane. Slower, its meaning."""
 
 from __future__ import annotations
 
@@ -97,3 +97,18 @@ def sums(lane: Any, frames: int, keep: Any, curve: Any, t0: int, t1: int) -> tup
     energy = np.bincount(kept[kept >= 0], joules[kept >= 0], frames)[:frames]
     called = ~lane.resumed & (lane.start >= t0) & (lane.start < t1)
     return ticks, np.bincount(lane.frame[called], minlength=frames)[:frames], energy
+
+
+def add_blocks(lane: Any, keep: Any, curve: Any, t0: int, width: int, covered: Any, energy: Any) -> None:
+    """Add a lane's innermost energy, and its time that the curve covers, per block of time and kept frame."""
+    time, value = curve
+    blocks = len(energy)
+    begin, end, _, kept = segments(lane, keep, t0, t0 + blocks * width)
+    edges = t0 + np.arange(1, blocks, dtype=np.int64) * width
+    begin, end, origin = cut(begin, end, np.union1d(edges, time))
+    joules, kept = _energy(time, value, begin, end)[0], kept[origin]
+    at = ((begin - t0) // width, kept)
+    inside = np.minimum(end, time[-1]) - np.maximum(begin, time[0]) if len(time) else np.zeros(len(begin), np.int64)
+    rows = kept >= 0
+    np.add.at(energy, (at[0][rows], at[1][rows]), joules[rows])
+    np.add.at(covered, (at[0][rows], at[1][rows]), np.maximum(inside, 0)[rows])

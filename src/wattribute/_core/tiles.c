@@ -1,8 +1,8 @@
 /* Level-of-detail bins of one lane in one pass, and sums per frame over a stretch of time.
  *
- * walk() turns the nested spans of a lane into its innermost segments, in ascending time. Two sinks take them: bins()
- * (each closed bin hands its per-frame times to its parent bin, so every level is exact) and sums(). Energy is
- * S(b) - S(a) of the lane's curve, for the innermost span whose frame is kept. reference_tiles.py says the same in
+ * walk() turns the nested spans of a lane into its innermost segments, in ascending time. Three sinks take them: bins()
+ * (each closed bin hands its per-frame times to its parent bin, so every level is exact), sums() and blocks(). Energy
+ * is S(b) - S(a) of the lane's curve, for the innermost span whose frame is kept. reference_tiles.py says the same in
  * NumPy.
  */
 #include <stdint.h>
@@ -334,4 +334,56 @@ WAT_API int wattribute_sums(const lane_t *lane, int64_t t0, int64_t t1, int64_t 
         .sink = {sums_segment, sums_call}, .curve = {.lane = lane}, .ticks = ticks, .calls = calls, .energy = energy};
     seek(&s.curve, t0);
     return walk(lane, t0, t1, &s.sink);
+}
+
+/* ---- sink 3: sums per block of time and frame ---- */
+
+typedef struct {
+    sink_t sink;
+    cursor_t curve;
+    int64_t t0, width, frames, block, block_end;
+    int64_t first, last; /* the time that the curve covers */
+    int64_t *covered;
+    double *energy, peak;
+} blocks_t;
+
+static void blocks_segment(sink_t *sink, int64_t a, int64_t b, int32_t frame, int32_t kept)
+{
+    blocks_t *s = (blocks_t *)sink;
+    (void)frame;
+    while (kept >= 0 && a < b) {
+        if (a >= s->block_end) {
+            s->block = (a - s->t0) / s->width;
+            s->block_end = s->t0 + (s->block + 1) * s->width;
+        }
+        int64_t e = b < s->block_end ? b : s->block_end, at = s->block * s->frames + kept;
+        int64_t from = a > s->first ? a : s->first, to = e < s->last ? e : s->last;
+        s->energy[at] += used(&s->curve, a, e, &s->peak);
+        if (to > from)
+            s->covered[at] += to - from;
+        a = e;
+    }
+}
+
+static void blocks_call(sink_t *sink, int64_t t, int32_t frame)
+{
+    (void)sink, (void)t, (void)frame;
+}
+
+/* adds to covered and energy, which have a value per frame, block behind block, of so many blocks from t0 on */
+WAT_API int wattribute_blocks(const lane_t *lane, int64_t t0, int64_t width, int64_t blocks, int64_t *covered,
+                              double *energy)
+{
+    blocks_t s = {.sink = {blocks_segment, blocks_call},
+                  .curve = {.lane = lane},
+                  .t0 = t0,
+                  .width = width,
+                  .frames = lane->frames,
+                  .block_end = t0 + width,
+                  .first = lane->knots ? lane->time[0] : 0,
+                  .last = lane->knots ? lane->time[lane->knots - 1] : 0,
+                  .covered = covered,
+                  .energy = energy};
+    seek(&s.curve, t0);
+    return walk(lane, t0, t0 + blocks * width, &s.sink);
 }

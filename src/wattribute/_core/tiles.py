@@ -14,7 +14,7 @@ from . import reference_tiles
 from .library import LIBRARY
 from .reference_tiles import BIN
 
-__all__ = ["BIN", "bins", "sums"]
+__all__ = ["BIN", "add_blocks", "bins", "sums"]
 
 _NO_CURVE = (np.empty(0, np.int64), np.empty(0))
 
@@ -40,7 +40,8 @@ def _lane(lane: Any, frames: int, keep: Any, curve: Any) -> tuple[_Lane, list[An
     kinds = (np.int64, np.int64, np.int32, np.int64, np.uint8)
     names = ("start", "end", "frame", "parent", "resumed")
     columns = [np.ascontiguousarray(getattr(lane, name), dtype=kind) for name, kind in zip(names, kinds, strict=True)]
-    columns.append(np.ascontiguousarray(keep, np.uint8))
+    keep = np.asarray(keep)  # a view of booleans: 10⁶ of them would be copied for each of 20,000 lanes
+    columns.append(np.ascontiguousarray(keep.view(np.uint8) if keep.dtype == np.bool_ else keep, np.uint8))
     columns.append(np.ascontiguousarray(curve[0], np.int64))
     columns.append(np.ascontiguousarray(curve[1], np.float64))
     if len(columns[2]) and (int(columns[2].min()) < 0 or int(columns[2].max()) >= frames):
@@ -82,3 +83,25 @@ def sums(lane: Any, frames: int, keep: Any, curve: Any, t0: int, t1: int) -> tup
     if status:
         raise MemoryError("not enough memory to add up a lane")
     return ticks, calls, energy
+
+
+def add_blocks(lane: Any, keep: Any, curve: Any, t0: int, width: int, covered: Any, energy: Any) -> None:
+    """Add a lane's innermost energy, and its time that the curve covers, to arrays of a row per block of time.
+
+    A row has a value per frame; the first block begins at ``t0``. Where a frame is not kept, its innermost kept caller
+    receives both.
+    """
+    curve = _NO_CURVE if curve is None else curve
+    blocks, frames = energy.shape
+    if LIBRARY is None:
+        reference_tiles.add_blocks(lane, keep, curve, t0, width, covered, energy)
+        return
+    view, alive = _lane(lane, frames, keep, curve)
+    status = LIBRARY.wattribute_blocks(
+        ctypes.byref(view),
+        *(ctypes.c_int64(number) for number in (t0, width, blocks)),
+        *(ctypes.c_void_p(column.ctypes.data) for column in (covered, energy)),
+    )
+    del alive
+    if status:
+        raise MemoryError("not enough memory to add up a lane")

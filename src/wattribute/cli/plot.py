@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from argparse import SUPPRESS, ArgumentTypeError, Namespace
-from pathlib import Path
 from typing import Any
 
 from .arguments import Parser, add_question, at_least, between, question_from, words
@@ -46,8 +45,13 @@ def add_arguments(parser: Parser) -> None:
     what.add_argument("--by", dest="label_by", action="append", default=SUPPRESS, help=SUPPRESS)
     output = parser.group("Output")
     output.add_argument(
-        "-o", "--output", required=True, type=Path, metavar="OUT", help="Picture: .png, .svg, .pdf, .html, .json, .dot."
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT",
+        help="Picture: .png, .svg, .pdf, .html, .json, .dot; - for stdout.",
     )
+    output.add_argument("--format", metavar="NAME", help="Format of the picture; default: by OUT, on stdout svg.")
     output.add_argument(
         "--theme",
         choices=("light", "dark"),
@@ -86,7 +90,7 @@ def run(arguments: Namespace) -> None:
         sources = [experiment(arguments.paths, zone=looks.pop("zone"))]
     plot.write(
         arguments.kind, sources, arguments.output, looks=looks, scale=arguments.scale, size=arguments.size,
-        title=arguments.title, **question_from(arguments),
+        title=arguments.title, format=arguments.format, **question_from(arguments),
     )  # fmt: skip
 
 

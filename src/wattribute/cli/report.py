@@ -20,7 +20,14 @@ def add_arguments(parser: Parser) -> None:
         "--zone", metavar="ZONE", help="Zone of the electricity; default: the world average. See `wattribute zones`."
     )
     parser.group("Output").add_argument(
-        "-o", "--output", required=True, metavar="OUT", help="Report: .html, .md (pictures beside it) or .pdf."
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUT",
+        help="Report: .html, .md (pictures beside it), .pdf; - for stdout.",
+    )
+    parser.group("Output").add_argument(
+        "--format", metavar="NAME", help="Format of the report; default: by OUT, on stdout html."
     )
     add_question(parser, without=("by", "statistics"))
 
@@ -29,4 +36,5 @@ def run(arguments: Namespace) -> None:
     from ..views.report import write_report
 
     question = question_from(arguments)
-    write_report(arguments.path, arguments.output, vs=arguments.vs, zone=arguments.zone, **question)
+    looks = {name: getattr(arguments, name) for name in ("vs", "zone", "format")}
+    write_report(arguments.path, arguments.output, **looks, **question)

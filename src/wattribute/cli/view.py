@@ -8,6 +8,7 @@ import signal
 import sys
 from argparse import SUPPRESS, Namespace
 
+from ..files import STANDARD_OUTPUT
 from .arguments import Parser, add_carbon, add_question, between, question_from
 from .progress import progress_bar
 
@@ -25,7 +26,9 @@ def add_arguments(parser: Parser) -> None:
     parser.group("What").add_argument("--compare", metavar="PATH", help="Second recording, shown side by side.")
     add_carbon(parser)
     output = parser.group("Output")
-    output.add_argument("--html", metavar="FILE", help="Write one self-contained file instead of serving.")
+    output.add_argument(
+        "-o", "--html", metavar="FILE", help="Write one self-contained file instead of serving; - for stdout."
+    )
     output.add_argument(
         "--port", type=between(0, 65535, int), default=0, metavar="N", help="Port to serve on; 0 (default): a free one."
     )
@@ -51,7 +54,8 @@ def run(arguments: Namespace) -> None:
     with progress_bar("making tiles") as progress:
         if arguments.html is not None:
             write_page(path, arguments.html, compare=compare, progress=progress, **options)
-            print(f"wrote {arguments.html}")
+            if arguments.html != STANDARD_OUTPUT:
+                print(f"wrote {arguments.html}")
             return
         page = view(path, compare=compare, address=arguments.bind, port=arguments.port, progress=progress, **options)
     with page, contextlib.suppress(KeyboardInterrupt):

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import NoDataError, OptionError
-from ..files import check_writable, write_file
+from ..files import write_file
 from . import charts, names
 from .charts.canvas import wrap
-from .save import FORMATS, format_of, save
+from .save import FORMATS, check_place, format_of, save
 
 if TYPE_CHECKING:
     from ..model import Recording
@@ -55,22 +55,23 @@ def draw(kind: str, sources: Sequence[Any], *, looks: dict[str, Any] | None = No
 
 def write(kind: str, sources: Sequence[Any], output: str | os.PathLike[str], *, looks: dict[str, Any] | None = None,
           scale: float = 2.0, size: tuple[float, float] | None = None, title: str | None = None,
-          **selection: Any) -> Path:  # fmt: skip
+          format: str | None = None, **selection: Any) -> Path:  # fmt: skip
     """Draw a chart into a file, in the format of its ending (a call graph also as ``.dot`` for Graphviz).
 
+    ``-`` is standard output, where ``format`` says what to write (SVG by default).
     ``size`` is the width and height of the picture in points; a ``.png`` has ``scale`` pixels for each.
     ``title`` stands in place of the chart's own.
     """
     chart = charts.get(kind)
-    ending = format_of(output, (*FORMATS, *chart.files))
-    check_writable(output)
+    ending = format_of(output, (*FORMATS, *chart.files), format)
+    check_place(output, ending)
     if ending not in chart.files:
         if ending == "html" and "detail" in chart.looks:
             looks = {**(looks or {}), "detail": True}
         drawn = draw(kind, sources, looks=looks, **selection)
         if title is not None:
             drawn.title.text = wrap(names.clean(title), size=16)
-        return save(drawn, output, scale, size)
+        return save(drawn, output, scale, size, ending)
     if title is not None:
         raise OptionError(f"--title is for pictures; a .{ending} has none")
     return write_file(output, chart.files[ending](_source(chart, sources, selection), **_known(chart, looks)))

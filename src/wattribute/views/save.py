@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MissingExtraError, OptionError
-from ..files import write_file
+from ..files import STANDARD_OUTPUT, check_writable, write_file
 from .theme import WIDTH
 
 _ROUNDS = 5
@@ -28,6 +29,7 @@ _LEAST_STEP = 2.0
 _LINE = 30  # points: a view that is no taller is a line of text or of a legend
 TIME = ("time since start", "time (UTC)")  # how the title of an axis of time begins
 FORMATS = ("png", "svg", "pdf", "html", "json")
+BINARY = ("png", "pdf")
 
 
 def convert() -> Any:
@@ -39,24 +41,46 @@ def convert() -> Any:
     return vl_convert
 
 
-def format_of(path: str | os.PathLike[str], known: tuple[str, ...] = FORMATS) -> str:
-    """The format that a path's ending stands for."""
+def format_of(path: str | os.PathLike[str], known: tuple[str, ...] = FORMATS, format: str | None = None) -> str:
+    """The format that was asked for, or that a path's ending stands for; on standard output the first one of text."""
+    if format is not None:
+        if format not in known:
+            raise OptionError.unknown("format", format, known)
+        return format
+    if path == STANDARD_OUTPUT:
+        return next(name for name in known if name not in BINARY)
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in known:
         raise OptionError.unknown("ending of the output file", f".{ending}", [f".{name}" for name in known])
     return ending
 
 
-def save(chart: Any, path: str | os.PathLike[str], scale: float = 2.0, size: tuple[float, float] | None = None) -> Path:
-    """Write a chart in the format of the path's ending. ``size`` is the width and height of the picture in points."""
-    ending = format_of(path)
+def check_place(path: str | os.PathLike[str], format: str) -> None:
+    """Raise early if a file in this format cannot go there."""
+    check_writable(path)
+    if path == STANDARD_OUTPUT and format in BINARY and sys.stdout.isatty():
+        raise OptionError(f"a terminal cannot show .{format}: write it to a file or a pipe")
+
+
+def save(
+    chart: Any,
+    path: str | os.PathLike[str],
+    scale: float = 2.0,
+    size: tuple[float, float] | None = None,
+    format: str | None = None,
+) -> Path:
+    """Write a chart in a format, by default that of the path's ending; ``-`` is standard output (SVG).
+
+    ``size`` is the width and height of the picture in points.
+    """
+    ending = format_of(path, format=format)
     spec = chart.to_json(indent=None)
     factor = 1.0
     if size is not None:
         if ending in ("html", "json"):
             raise OptionError(f"--size is for pictures (.png, .svg, .pdf); a .{ending} fits itself to its window")
         spec, factor = resized(spec, size)
-    title = Path(path).stem
+    title = "wattribute" if path == STANDARD_OUTPUT else Path(path).stem
     if ending == "html":
         data: bytes | str = html(spec, title)
     elif ending == "png":

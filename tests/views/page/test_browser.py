@@ -13,6 +13,7 @@ import pytest
 
 from tests.views.page.conftest import PATIENCE_MS
 from tests.views.page.hand import HOSTILE, recording, start
+from tests.views.stories import ranks
 from wattribute import attribute, save, view, write_page
 from wattribute.model import Device, Missing
 from wattribute.testing.recordings import RecordingBuilder, counter, gauge
@@ -527,6 +528,44 @@ def test_a_phone_has_no_overlaps(chromium, served):
     page.click("#closer")
     assert page.evaluate("wattribute.view.to - wattribute.view.from") < before
     context.close()
+
+
+def test_the_divider_takes_the_arrow_keys(tab, served):
+    tab.open(served)
+    tall = "document.getElementById('below').offsetHeight"
+    before = tab.page.evaluate(tall)
+    divider = tab.page.get_by_role("separator")
+    divider.focus()
+    for key, height in (("ArrowUp", before + 20), ("Shift+ArrowUp", before + 120), ("ArrowDown", before + 100)):
+        tab.page.keyboard.press(key)
+        assert tab.page.evaluate(tall) == height == int(divider.get_attribute("aria-valuenow"))
+    for key, end in (("Home", "aria-valuemin"), ("End", "aria-valuemax")):
+        tab.page.keyboard.press(key)
+        assert divider.get_attribute("aria-valuenow") == divider.get_attribute(end)
+        assert tab.page.evaluate(tall) == int(divider.get_attribute(end))
+    tab.settle()
+
+
+def test_pictures_of_many_spans_come_from_the_tiles_and_say_so(tab, monkeypatch):
+    for module in ("block_sums", "session"):
+        monkeypatch.setattr(f"wattribute.views.page.{module}.MANY_SPANS", 0)
+    with view(ranks()) as page:
+        tab.open(page.url)
+        for name in ("flame", "heatmap"):
+            tab.tab(name)
+            assert "At the tiles' resolution" in tab.page.locator(".tools").inner_text()
+            drawn = tab.page.evaluate("wattribute.tab.data")
+            tab.page.click("text=exact")
+            tab.settle()
+            assert "resolution" not in tab.page.locator(".tools").inner_text()
+            exact = tab.page.evaluate("wattribute.tab.data")
+            for each in (drawn, exact):
+                nodes = [group["nodes"][0] for group in each.get("groups", [])]
+                cells = [[cell["self_j"]] for cell in each.get("cells", [])]
+                each["sum"] = sum(node[3] for node in nodes) + sum(cell for (cell,) in cells)
+            assert drawn["sum"] == pytest.approx(exact["sum"])
+        tab.brush(0.3, 0.62)
+        assert re.search(r"it shows 30\d.* ms … 6\d\d.* ms", tab.page.locator(".tools").inner_text())
 
 
 def test_exports_of_what_is_on_screen(tab, served, simple):

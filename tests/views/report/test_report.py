@@ -193,3 +193,14 @@ def test_a_comparison_of_parts_says_so(shared):
     told = versus(shared / "traces" / "simple-mi300", shared / "traces" / "frontier-hpl-partial")
     assert "A, devices that both metered" in dict(told.numbers)
     assert told.missing.startswith("B: 15.3 M of 16.1 M events are missing")
+
+
+def test_a_dash_is_standard_output(capsysbinary, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_report(ranks(), "-")
+    assert capsysbinary.readouterr().out.startswith(b"<!DOCTYPE html>")
+    write_report(ranks(), "-", format="pdf")
+    assert capsysbinary.readouterr().out.startswith(b"%PDF")
+    with pytest.raises(OptionError, match="pictures beside it"):
+        write_report(ranks(), "-", format="md")
+    assert list(tmp_path.iterdir()) == []

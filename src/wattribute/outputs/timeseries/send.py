@@ -111,6 +111,6 @@ def _write(series: list[Series], to: str) -> None:
         raise OptionError(
             f"{protocol}: needs a file, as in --to {protocol}:run.{'om' if protocol != 'influx' else 'lp'}"
         )
-    with replacing("/dev/stdout" if path == "-" else path) as file:
+    with replacing(path) as file:
         for piece in encode(series):
             file.write(piece.encode())

@@ -39,7 +39,7 @@ def dot(attribution: Attribution, *, theme: str = "light", top: int = 60, root: 
     by_path = with_stacks(attribution, ("path",))
     used = rooted(launched(by_path, unknown=True), root)
     return _dot_text(
-        _with_exact_calls(graph(used, top, by_path.unit), by_path.recording),
+        _measured(graph(used, top, by_path.unit), by_path),
         theme_of(theme),
         finding(by_path, self_by_frame(used)),
     )
@@ -57,14 +57,20 @@ def callgraph(attribution: Attribution, *, theme: str = "light", top: int = 24, 
     look = theme_of(theme)
     by_path = with_stacks(attribution, ("path",))
     used = rooted(launched(by_path, unknown=True), root)
-    shown = _with_exact_calls(graph(used, top, by_path.unit), by_path.recording)
+    shown = _measured(graph(used, top, by_path.unit), by_path)
     return finish(
         [_picture(shown, look)],
         look,
         title=finding(by_path, self_by_frame(used)),
         subtitle=subtitle(by_path),
-        caption=caption(by_path, _left_out(shown, total(by_path, "measured"))),
+        caption=caption(by_path, _left_out(shown)),
     )
+
+
+def _measured(graph: Graph, attribution: Attribution) -> Graph:
+    """The graph with what its shares are of, and the calls that were counted."""
+    shown = replace(graph, measured_j=total(attribution, "measured"))
+    return _with_exact_calls(shown, attribution.recording)
 
 
 def _with_exact_calls(graph: Graph, recording: Recording) -> Graph:
@@ -84,12 +90,12 @@ def _with_exact_calls(graph: Graph, recording: Recording) -> Graph:
     return replace(graph, calls=calls, edge_calls=exact)
 
 
-def _left_out(shown: Graph, measured: float) -> str:
+def _left_out(shown: Graph) -> str:
     if not shown.left_out:
         return ""
     return (
         f"{shown.left_out} smaller frames are not drawn "
-        f"({amount(shown.left_out_j, shown.unit)} in themselves, {percent(shown.left_out_j, measured)})."
+        f"({amount(shown.left_out_j, shown.unit)} in themselves, {percent(shown.left_out_j, shown.measured_j)})."
     )
 
 
@@ -143,7 +149,6 @@ def _colour(graph: Graph, name: str, theme: Theme) -> str:
 def _boxes(graph: Graph, places: Layout, theme: Theme) -> Rows:
     room = min((box.width for box in places.boxes.values()), default=0.0) - 10
     labels = names.labels(graph.total_j, max(8, int(room / _LETTER)))
-    whole = max(graph.total_j.values(), default=0.0)
     boxes: Rows = []
     for name, box in places.boxes.items():
         ground = _colour(graph, name, theme)
@@ -157,12 +162,12 @@ def _boxes(graph: Graph, places: Layout, theme: Theme) -> Rows:
                 "total_j": graph.total_j[name],
                 "label": labels[name] + (" ↻" if name in graph.recursive else ""),
                 "energy": _energy(graph, name, box.width),
-                "shares": _shares(graph, name, whole),
+                "shares": _shares(graph, name),
                 "calls": count(graph.calls[name]) if graph.calls.get(name) else "–",
                 "frame": names.full(name),
                 "total": amount(graph.total_j[name], graph.unit),
                 "self": amount(graph.self_j[name], graph.unit),
-                "share": percent(graph.total_j[name], whole),
+                "share": percent(graph.total_j[name], graph.measured_j),
                 "exact": f"{graph.total_j[name]:.9g} {graph.unit}",
                 "ground": ground,
                 "ink": ink(ground),
@@ -176,16 +181,17 @@ def _energy(graph: Graph, name: str, width: float) -> str:
     return f"{total} · self {own}" if width >= 140 else total
 
 
-def _shares(graph: Graph, name: str, whole: float) -> str:
+def _shares(graph: Graph, name: str) -> str:
     """Percentages of total and self, and the calls: "62 % · self 3.1 % · 4,593×"."""
-    words = f"{percent(graph.total_j[name], whole)} · self {percent(graph.self_j[name], whole)}"
+    whole, own = (percent(each[name], graph.measured_j) for each in (graph.total_j, graph.self_j))
+    words = f"{whole} · self {own}"
     return words + (f" · {count(graph.calls[name])}×" if graph.calls.get(name) else "")
 
 
 def _edge_words(graph: Graph, edges: Iterable[Edge], energy_j: float) -> str:
-    """What a line carries: its share of the whole, and the calls where they are known."""
+    """What a line carries: its share of all that was measured, and the calls where they are known."""
     calls = sum(graph.edge_calls.get(edge, 0) for edge in edges)
-    whole = percent(energy_j, max(graph.total_j.values(), default=0.0))
+    whole = percent(energy_j, graph.measured_j)
     return whole + (f" · {count(calls)}×" if calls else "")
 
 
@@ -245,7 +251,7 @@ def _dot_text(graph: Graph, theme: Theme, title: str) -> str:
     """The graph as Graphviz text."""
     labels = names.labels(graph.total_j, 60)
     number = {name: i for i, name in enumerate(graph.total_j)}
-    most, whole = max(graph.edges.values(), default=0.0) or 1.0, max(graph.total_j.values(), default=0.0)
+    most = max(graph.edges.values(), default=0.0) or 1.0
     out = [
         "digraph wattribute {",
         f"  graph [label={_quote(title)}, labelloc=t, fontname=Helvetica, bgcolor={_quote(theme.ground)}, "
@@ -256,7 +262,7 @@ def _dot_text(graph: Graph, theme: Theme, title: str) -> str:
     for name, i in number.items():
         ground = _colour(graph, name, theme)
         amounts = f"{amount(graph.total_j[name], graph.unit)} · self {amount(graph.self_j[name], graph.unit)}"
-        text = f"{labels[name]}\n{amounts}\n{_shares(graph, name, whole)}"
+        text = f"{labels[name]}\n{amounts}\n{_shares(graph, name)}"
         out.append(
             f"  n{i} [label={_quote(text)}, tooltip={_quote(names.full(name))}, "
             f"fillcolor={_quote(ground)}, fontcolor={_quote(ink(ground))}];"

@@ -29,6 +29,7 @@ class Graph:
     unit: str = "J"
     calls: dict[str, int] = field(default_factory=dict)
     edge_calls: dict[Edge, int] = field(default_factory=dict)
+    measured_j: float = 0.0  # shares are of it, as in the title
 
 
 def graph(leaves: Iterable[Leaf], top: int = 24, unit: str = "J") -> Graph:

@@ -1,8 +1,9 @@
 """The interactive page: lanes, power, tables and flame graphs of one recording in a browser.
 
 ``view`` serves it from this machine; ``write_page`` puts it into one self-contained HTML file. From the bottom up:
-``lanes`` (one lane on disk) → ``energy`` (curves of attribution) → ``tiles`` (the folder of a recording) → ``session``
-(answers) → ``server`` | ``selfcontained``; ``static/`` is the page itself, plain ES modules on canvas.
+``lanes`` (one lane on disk) → ``energy`` (curves of attribution) → ``block_sums`` (joules per block of time) →
+``tiles`` (the folder of a recording) → ``session`` (answers) → ``server`` | ``selfcontained``; ``static/`` is the page
+itself, plain ES modules on canvas.
 """
 
 from __future__ import annotations
@@ -108,11 +109,13 @@ def write_page(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> None:
-    """Write the page of a recording to one HTML file that needs nothing else."""
+    """Write the page of a recording to one HTML file that needs nothing else; ``-`` is standard output."""
+    from ...files import check_writable
     from . import selfcontained
 
+    check_writable(path)
     session = _session(source, compare, progress, options)
     try:
-        selfcontained.write(session, Path(path))
+        selfcontained.write(session, path)
     finally:
         session.close()

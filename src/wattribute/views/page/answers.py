@@ -98,7 +98,7 @@ def table(
     devices = {key(book): book for book in attribution.devices.to_dicts()}
     error = {
         "estimated": True,
-        "gain_error": _model_error([devices[device]] if device in devices else addable(list(devices.values()))),
+        "gain_error": model_error([devices[device]] if device in devices else addable(list(devices.values()))),
     }
     rows, rest = [], shown[MOST_ROWS:]
     for row in shown[:MOST_ROWS].to_dicts():
@@ -147,7 +147,7 @@ def _place(row: Mapping[str, Any], by: str) -> str:
     return names.clean(f"{host}{row[by]}")
 
 
-def _model_error(counted: Sequence[Mapping[str, Any]]) -> float:
+def model_error(counted: Sequence[Mapping[str, Any]]) -> float:
     """The largest error that the models of these devices state; 0 where one of them is measured."""
     if not counted or not all(book["estimated"] for book in counted):
         return 0.0
@@ -188,7 +188,7 @@ def flame(attributions: Sequence[Attribution], labels: Mapping[str, str], looks:
     groups = [
         {
             "label": label,
-            "nodes": (nodes := _flatten(root)),
+            "nodes": (nodes := flatten(root)),
             "looks": _looks(root, nodes, label.rpartition(" · ")[2], looks),
         }
         for label, root in roots.items()
@@ -211,7 +211,7 @@ def _grow_all(roots: dict[str, dict[str, Any]], label: str, rows: pl.DataFrame) 
     """Put rows on their paths; those of one frame that are too small to see are only counted, as there may be 10⁶."""
     import polars as pl
 
-    root = roots.setdefault(label, _node("all"))
+    root = roots.setdefault(label, node("all"))
     columns = [name for name in ("path", "self_j", "total_low_j", "total_high_j") if name in rows.columns]
     length, least = pl.col("path").list.len(), SMALLEST * float(rows["self_j"].sum())
     is_small = (length == 1) & (pl.col("self_j") < least)
@@ -242,7 +242,7 @@ def _grow(root: dict[str, Any], row: Mapping[str, Any]) -> None:
     at = root
     at["total"] += row["self_j"]
     for frame in row["path"]:
-        at = at["below"].setdefault(frame, _node(names.full(frame)))
+        at = at["below"].setdefault(frame, node(names.full(frame)))
         at["total"] += row["self_j"]
     at["self"] += row["self_j"]
     for side in ("low", "high"):
@@ -255,11 +255,11 @@ def _add_end(sums: dict[str, Any], side: str, end: float | None) -> None:
     sums[side] = None if end is None or known is None else known + end
 
 
-def _node(name: str) -> dict[str, Any]:
+def node(name: str) -> dict[str, Any]:
     return {"name": name, "self": 0.0, "total": 0.0, "below": {}}
 
 
-def _flatten(root: dict[str, Any]) -> list[list[Any]]:
+def flatten(root: dict[str, Any]) -> list[list[Any]]:
     """Depth first, the largest first, without paths too small to see; their joules stay in the totals above them.
 
     An explicit stack, because call paths may be deeper than Python's.
@@ -298,22 +298,32 @@ def heat(attribution: Attribution, looks: Looks) -> dict[str, Any]:
             _add_end(ranges.setdefault(place, {}), f"self_{side}_j", row.get(f"self_{side}_j"))
         cell[0] += row["self_j"]
         cell[1] += row["self_j"] / row["power_w"] if number(row["power_w"]) else 0.0
-    many = places["host"].n_unique() > 1
+    beyond = rows.join(places, on=["host", "process"], how="anti")
     return {
-        "frames": [names.full(name) for name in shown],
-        "short": list(names.labels(shown, HEAT_LABEL).values()),
-        "processes": [
-            {"label": names.clean(f"{host} · {process}" if many else process), "process": names.clean(process)}
-            for host, process in places.iter_rows()
-        ],
+        **heat_labels(shown, places.rows()),
         "cells": [
-            {"process": i, "frame": j, "self_j": cells[place][0], "power_w": _ratio(*cells[place]), **ranges[place]}
+            {"process": i, "frame": j, "self_j": cells[place][0], "power_w": ratio(*cells[place]), **ranges[place]}
             for i, (host, process) in enumerate(places.iter_rows())
             for j, name in enumerate(shown)
             if (place := (host, process, name)) in cells
         ],
         "more": len(rest),
         "more_j": math.fsum(rest),
+        "more_processes": beyond.select("host", "process").n_unique() if len(beyond) else 0,
+        "more_processes_j": math.fsum(beyond.filter(pl.col("frame").is_in(shown))["self_j"]),
+    }
+
+
+def heat_labels(frames: Sequence[str], places: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """What stands above the columns and beside the rows (host and process) of a heatmap."""
+    many = len({host for host, _ in places}) > 1
+    return {
+        "frames": [names.full(name) for name in frames],
+        "short": list(names.labels(frames, HEAT_LABEL).values()),
+        "processes": [
+            {"label": names.clean(f"{host} · {process}" if many else process), "process": names.clean(process)}
+            for host, process in places
+        ],
     }
 
 
@@ -330,7 +340,7 @@ def _book_key() -> pl.Expr:
     return pl.concat_str("host", "device", "of", separator=KEY_SEPARATOR)
 
 
-def _ratio(joules: float, seconds: float) -> float | None:
+def ratio(joules: float, seconds: float) -> float | None:
     return joules / seconds if seconds > 0 else None
 
 

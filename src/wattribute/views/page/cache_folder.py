@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import NotFoundError
 
-VERSION = 11  # of the layout of tiles; those of another version are made again
+VERSION = 12  # of the layout of tiles; those of another version are made again
 
 
 def root(path: Path) -> Path:

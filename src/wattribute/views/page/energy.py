@@ -50,20 +50,16 @@ class PageEnergy:
         A device that contains others of the same host (a node's meter) is left out where those are metered too:
         nested meters are never added.
         """
-        uses = self._counted(location)
+        uses = self.counted_uses(location)
         if not uses:
             return self._mask(
                 (np.ones(frames, bool),) if ("all", frames) not in self._sums else (), ("all", frames)
             ), None
         masks = {id(use.keep): use.keep for use in uses}
         keep = self._mask(tuple(masks.values()), tuple(masks))
-        if len(uses) == 1:
-            return keep, (uses[0].curve.times, uses[0].curve.values)
         same = tuple(id(use.curve.values) for use in uses)
         if same not in self._sums:
-            times = np.unique(np.concatenate([use.curve.times for use in uses]))
-            values = sum(np.interp(times, use.curve.times, use.curve.values) for use in uses)
-            self._sums[same] = times, np.asarray(values, np.float64)
+            self._sums[same] = summed(uses)
         energies: Energies = self._sums[same]
         return keep, energies
 
@@ -76,17 +72,18 @@ class PageEnergy:
 
     def limited(self, location: int) -> list[Use]:
         """A lane's uses that count and have bounds; none where one of them has not."""
-        uses = self._counted(location)
+        uses = self.counted_uses(location)
         return uses if all(use.curve.edges is not None and len(use.curve.edges) > 1 for use in uses) else []
 
-    def _counted(self, location: int) -> list[Use]:
+    def counted_uses(self, location: int) -> list[Use]:
+        """A lane's uses whose joules make up the lane's."""
         uses = self.uses.get(location, ())
         added = addable([self.books[use.device] for use in uses])
         return [use for use in uses if self.books[use.device] in added]
 
     def alone(self, location: int) -> bool:
         """Whether a lane is the only user of all its devices: its gaps are then their idle time."""
-        uses = self._counted(location)
+        uses = self.counted_uses(location)
         return bool(uses) and all(self.users()[use.device] == 1 for use in uses)
 
     def apart(self) -> list[int]:
@@ -124,7 +121,16 @@ class PageEnergy:
 
     def counted(self, location: int) -> list[int]:
         """The devices whose joules make up a lane's."""
-        return [use.device for use in self._counted(location)]
+        return [use.device for use in self.counted_uses(location)]
+
+
+def summed(uses: Sequence[Use]) -> Energies:
+    """S(t) of several uses of a lane together."""
+    if len(uses) == 1:
+        return uses[0].curve.times, uses[0].curve.values
+    times = np.unique(np.concatenate([use.curve.times for use in uses]))
+    values = sum(np.interp(times, use.curve.times, use.curve.values) for use in uses)
+    return times, np.asarray(values, np.float64)
 
 
 def addable(books: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

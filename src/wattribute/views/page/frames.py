@@ -87,6 +87,10 @@ class FrameColumns:
         parts = [text[a - begin : b - begin].decode() for a, b in pairwise(cuts)]
         return [*parts, int(self.line[frame])]
 
+    def look_of(self, frame: int, of: str) -> dict[str, str]:
+        """Kind and colours of a frame that a view (``of``) counts."""
+        return dict(self.palette[int((self.look if of == "host" else self.gpu)[frame])])
+
     def rows(self, frames: Sequence[int]) -> list[list[Any]]:
         """The rows of some frames; none for those that there are not."""
         return [self.row(frame) if 0 <= frame < len(self) else [] for frame in frames[:MOST_NAMES]]

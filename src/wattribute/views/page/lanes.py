@@ -24,6 +24,7 @@ from .energy import Use
 from .watts import limits
 
 STRIDE = 4096  # every so many spans the start is kept in memory
+KEPT_BLOCKS = 2048  # of so many spans, for all lanes together: 64 MB
 FINEST = 16  # at most 2^16 bins: finer bins weigh as much as the spans themselves
 _FILES = ("lanes.bins", "lanes.spans", "lanes.index", "lanes.limits")
 _COLUMNS = {"start": "<i8", "end": "<i8", "parent": "<i4", "frame": "<i4", "depth": "<i4", "resumed": "|u1"}
@@ -99,6 +100,11 @@ class LaneFiles:
             os.open(folder / name, os.O_RDONLY) for name in (_FILES[0], _FILES[1], _FILES[3])
         )
         self.index = np.fromfile(folder / _FILES[2], "<i8")
+        self.starts = lru_cache(maxsize=KEPT_BLOCKS)(self._read_starts)
+
+    def _read_starts(self, at: int, count: int) -> Any:
+        """When so many spans begin, the first of them at an offset of the file."""
+        return np.frombuffer(os.pread(self.spans, 8 * count, at), "<i8")
 
     def close(self) -> None:
         for file in (self.bins, self.spans, self.limits):
@@ -118,7 +124,6 @@ class Lane:
         self._bins_at, self._spans_at, index_at = entry["at"]
         self._limits_at: list[int] = entry["limits"]
         self._index = files.index[index_at // 8 : index_at // 8 + -(-self.spans // STRIDE)]
-        self._block = lru_cache(maxsize=8)(self._read_block)
 
     def limits(self) -> list[npt.NDArray[np.float32]]:
         """Per device with bounds the least and the most of each interval of its readings."""
@@ -135,8 +140,10 @@ class Lane:
             offset += size * self.spans
         raise KeyError(name)
 
-    def _read_block(self, block: int) -> Any:
-        return self._column("start", block * STRIDE, min(self.spans, (block + 1) * STRIDE))
+    def _block(self, block: int) -> Any:
+        """The starts of a block of spans; they are the first column."""
+        first = block * STRIDE
+        return self._files.starts(self._spans_at + 8 * first, min(STRIDE, self.spans - first))
 
     def _starts_before(self, t: int, or_at: bool) -> int:
         """How many spans start before (or at) t."""
@@ -183,6 +190,12 @@ class Lane:
             columns["resumed"].astype(bool),
         )
         return spans, rows
+
+    def whole(self) -> Spans:
+        """All spans."""
+        columns = {name: self._column(name, 0, self.spans) for name in _COLUMNS}
+        columns |= {"parent": columns["parent"].astype(np.int64), "resumed": columns["resumed"].astype(bool)}
+        return Spans(**columns)
 
     def bins(self, a: int, b: int, most: int) -> tuple[int, int, Any]:
         """At most ``most`` bins (or a few more) that cover [a, b): where they begin, their width, and the bins."""

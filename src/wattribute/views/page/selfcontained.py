@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from . import energy
 from .energy import PageEnergy
 from .facts import key, labels
 from .server import static
-from .session import Session
+from .session import Session, hosts_too
 
 SMALL = 100_000  # spans: up to so many are all put into the file
 BINS = 256  # sums per frame over so many bins, in the file of a large recording
@@ -31,7 +31,7 @@ MOST_SUMS = 200_000
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
 
 
-def write(session: Session, path: Path) -> None:
+def write(session: Session, path: str | os.PathLike[str]) -> None:
     """Write the page of a session to ``path``, atomically."""
     write_file(path, page(contents(session)))
 
@@ -75,7 +75,7 @@ def contents(session: Session) -> dict[str, Any]:
     }
     if small:
         data["uses"] = _uses(session, tiles.metered)
-        if session.hosts_too():
+        if hosts_too(session.question, tiles.facts):
             data["hosted"] = _hosted(session)
     else:
         data["bins"] = _bins(session)
@@ -96,11 +96,9 @@ def _uses(session: Session, metered: PageEnergy) -> dict[str, Any]:
 
 def _hosted(session: Session) -> dict[str, Any] | None:
     """The host's view of the devices, for the flame graph of a brushed range."""
-    try:
-        attribution = session.attribution(("device", "path"), None, of="host")
-    except NoDataError:
+    metered = session.view_of(of="host")
+    if not metered.books:
         return None
-    metered = energy.metered(session.recording(), attribution, session.question.but(of="host"))
     named = labels(session.tiles.facts["devices"])
     added = energy.addable(metered.books)
     devices = [

@@ -34,6 +34,7 @@ from ...reading import as_recording
 from .. import numbers
 from . import answers, energy, tiles
 from . import cache_folder as places
+from .block_sums import MANY_SPANS, BlockSums
 from .facts import facts, labels, signal_track
 from .frames import FEW, FrameColumns
 from .lanes import Lane, Window
@@ -155,6 +156,7 @@ class Session:
             table = {"devices": known["devices"], "rows": [], "problems": [], "note": note}
         else:
             table = answers.table(attribution, labels(known["devices"]), answers.Looks(recording.frames, frames))
+        del attribution  # large, where there are many frames
         emitted = self._emitted(recording) if metered.books else None
         known["g_per_j"] = emitted.co2e_g / emitted.energy_j if emitted and emitted.energy_j else None
         if emitted:
@@ -166,7 +168,13 @@ class Session:
         who = places.Permissions()
         if isinstance(self._source, Path):
             who = places.permissions(self._source, self._chosen, where)
-        tiles.build(recording, metered, frames, known, table, where, fingerprint, who, self._progress)
+
+        def views() -> list[energy.PageEnergy]:
+            if not known["devices"]:
+                return [self.view_of(quantity="time")]
+            return [metered, *([self.view_of(of="host")] if hosts_too(self.question, known) else [])]
+
+        tiles.build(recording, metered, frames, known, table, where, fingerprint, who, self._progress, views)
 
     def _emitted(self, recording: Recording) -> Emissions | None:
         """Grams, where the zone was said (now or when it was recorded): it is never guessed."""
@@ -224,8 +232,8 @@ class Session:
             "find": lambda q: self.tiles.find(_ints(q, "frames"), _int(q, "after")),
             "burned": lambda q: self.burned(*self._range(q)),
             "table": lambda q: self.table(self._brush(q), q.get("by", "frame"), q.get("device", "")),
-            "flame": lambda q: self.flame(self._brush(q)),
-            "heat": lambda q: self.heat(self._brush(q)),
+            "flame": lambda q: self.flame(self._brush(q), "exact" in q),
+            "heat": lambda q: self.heat(self._brush(q), "exact" in q),
             "compare": lambda q: self.compare(),
             "signal": lambda q: self.signal(_int(q, "signal"), *self._range(q), _int(q, "width")),
             "perfetto": lambda q: self.perfetto(self._brush(q)),
@@ -378,28 +386,43 @@ class Session:
         seconds = (b - a) / known["clock"]["ticks_per_s"]
         return {"energy_j": total, "power_w": total / seconds, "co2e_g": None if per_j is None else total * per_j}
 
-    def flame(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
+    def flame(self, range_: tuple[int, int] | None = None, exact: bool = False) -> dict[str, Any]:
         """Call paths per device; where kernels hold the joules, also the host's paths, in a view of their own."""
+        if not exact and (blocks := self._blocks(range_)):
+            return {"unit": self.unit, **blocks.flame(range_), **self._coarse(blocks, range_)}
 
         def shape(attribution: Attribution) -> dict[str, Any]:
             shown = [attribution]
-            if self.hosts_too():
+            if hosts_too(self.question, self.tiles.facts):
                 with contextlib.suppress(NoDataError):
                     shown.append(self.attribution(("device", "path"), range_, of="host"))
             return {"unit": self.unit, **answers.flame(shown, self._labels, self.looks())}
 
         return self._of(("device", "path"), range_, lambda note: {"groups": [], "note": note}, shape)
 
-    def hosts_too(self) -> bool:
-        """Whether the host's call stacks say more than the attribution shown: it is of kernels, by default."""
-        known = self.tiles.facts
-        return (
-            not self.question.of
-            and any(device["of"] == "kernels" for device in known["devices"])
-            and any(lane["kind"] == "cpu" for lane in known["lanes"])
-        )
+    def view_of(self, **asked: Any) -> energy.PageEnergy:
+        """The curves of a question that differs from the page's own; none where no device was used."""
+        try:
+            attribution = self.attribution(("device",), None, **asked)
+        except NoDataError:
+            return energy.PageEnergy()
+        return energy.metered(self.recording(), attribution, self.question.but(**asked))
 
-    def heat(self, range_: tuple[int, int] | None = None) -> dict[str, Any]:
+    def _blocks(self, range_: tuple[int, int] | None) -> BlockSums | None:
+        """The blocks to draw a range from, where it holds too many spans to add them up while somebody waits."""
+        blocks = self.tiles.blocks
+        return blocks if blocks and (range_ is None or self.tiles.costs_more(MANY_SPANS, *range_)) else None
+
+    def _coarse(self, blocks: BlockSums, range_: tuple[int, int] | None) -> dict[str, Any]:
+        """What is drawn instead of a range, in seconds."""
+        per_s = self.tiles.facts["clock"]["ticks_per_s"]
+        return {"coarse": {"edges": [edge / per_s for edge in blocks.edges(range_)], "whole": range_ is None}}
+
+    def heat(self, range_: tuple[int, int] | None = None, exact: bool = False) -> dict[str, Any]:
+        """Processes and frames."""
+        if not exact and (blocks := self._blocks(range_)):
+            per_s = self.tiles.facts["clock"]["ticks_per_s"]
+            return {"unit": self.unit, **blocks.heat(range_, per_s), **self._coarse(blocks, range_)}
         return self._of(
             ("device", "process", "frame"),
             range_,
@@ -470,6 +493,15 @@ class Session:
             "devices": known["devices"],
             "power": self.tiles.whole_power(256),
         }
+
+
+def hosts_too(question: Question, known: Mapping[str, Any]) -> bool:
+    """Whether the host's call stacks say more than the attribution shown: it is of kernels, by default."""
+    return (
+        not question.of
+        and any(device["of"] == "kernels" for device in known["devices"])
+        and any(lane["kind"] == "cpu" for lane in known["lanes"])
+    )
 
 
 def _has_grown(old: tiles.Tiles, new: tiles.Tiles) -> bool:

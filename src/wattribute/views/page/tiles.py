@@ -7,8 +7,10 @@ decided by attribution, before (``energy``).
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from ..._core import tiles
 from ...errors import FormatError, OutputError
 from ...files import replacing_folder
 from ...model import Curve, Intervals, Recording, Spans
-from . import energy, watts
+from . import block_sums, energy, watts
+from .block_sums import BlockSums
 from .cache_folder import VERSION, Permissions
 from .energy import PageEnergy
 from .frames import FrameColumns
@@ -42,8 +45,12 @@ def build(
     fingerprint: str,
     permissions: Permissions,
     progress: Callable[[int, int], None] | None = None,
+    views: Callable[[], Sequence[PageEnergy]] = tuple,
 ) -> None:
-    """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name."""
+    """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name.
+
+    ``views`` are asked for where there are so many spans that flame graphs and heatmaps are drawn from blocks.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with replacing_folder(folder, overwrite=True) as fresh:
@@ -54,7 +61,13 @@ def build(
                 entries, _ = _write_lanes(recording, metered, fresh, length, progress)
             rest = energy.save(metered, fresh / "curves.npz")
             frames.save(fresh)
+            blocks = None
+            if sum(entry["spans"] + block_sums.LANE_COST for entry in entries) > block_sums.MANY_SPANS:
+                with contextlib.closing(LaneFiles(fresh)) as files:
+                    lanes = _open_lanes(files, entries, len(frames), metered)
+                    blocks = block_sums.build(lanes, views(), facts, recording.frames, fresh, length)
             manifest = {
+                "blocks": blocks,
                 "version": VERSION,
                 "fingerprint": fingerprint,
                 "length_ticks": length,
@@ -69,6 +82,12 @@ def build(
         permissions.apply(folder)
     except OutputError as error:
         raise OutputError(f"{error}; XDG_CACHE_HOME may name another disk") from error
+
+
+def _open_lanes(
+    files: LaneFiles, entries: Sequence[dict[str, Any]], frames: int, metered: PageEnergy
+) -> dict[int, Lane]:
+    return {entry["location"]: Lane(files, entry, frames, *metered.of(entry["location"], frames)) for entry in entries}
 
 
 def _length(recording: Recording, metered: PageEnergy) -> int:
@@ -145,16 +164,20 @@ class Tiles:
             for lane in self.facts["lanes"]
             if lane["location"] in entries  # a location that holds no spans gets no lane
         ]
-        frames = len(self.frames)
-        self.lanes = {
-            entry["location"]: Lane(self._files, entry, frames, *self.metered.of(entry["location"], frames))
-            for entry in self.entries
-        }
+        self.lanes = _open_lanes(self._files, self.entries, len(self.frames), self.metered)
+        self.blocks: BlockSums | None = None
+        if manifest["blocks"]:
+            self.blocks = BlockSums(folder, manifest["blocks"], self.frames, self.length)
 
     def table(self) -> dict[str, Any]:
         """The books and frames of the whole recording, as they were when the tiles were made."""
         content: dict[str, Any] = json.loads(self._table.read_text(encoding="utf-8"))
         return content
+
+    def costs_more(self, most: int, a: int, b: int) -> bool:
+        """Whether a to b costs more to add up than so many spans, give or take the open ones."""
+        counts = (lane.count(a, b) for lane in self.lanes.values())
+        return any(cost > most for cost in accumulate(counts, initial=block_sums.LANE_COST * len(self.lanes)))
 
     def close(self) -> None:
         self._files.close()

@@ -13,22 +13,31 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ...files import check_writable, write_file
-from ..save import format_of
+from ...errors import OptionError
+from ...files import STANDARD_OUTPUT, write_file
+from ..save import check_place, format_of
 
 FORMATS = ("html", "md", "pdf")
 
 
 def write_report(
-    source: Any, output: str | os.PathLike[str], *, vs: Any = None, zone: str | None = None, **selection: Any
+    source: Any,
+    output: str | os.PathLike[str],
+    *,
+    vs: Any = None,
+    zone: str | None = None,
+    format: str | None = None,
+    **selection: Any,
 ) -> Path:
     """Tell the story of a recording (or a path to one) in a file; its ending says how: .html, .md or .pdf.
 
     With ``vs``, another recording or path, the story is how that one differs. Markdown keeps its pictures in a folder
-    beside it. ``selection`` are the options of ``attribute``.
+    beside it. ``-`` is standard output, in ``format`` (HTML by default). ``selection`` are options of ``attribute``.
     """
-    ending = format_of(output, FORMATS)
-    check_writable(output)
+    ending = format_of(output, FORMATS, format)
+    check_place(output, ending)
+    if ending == "md" and output == STANDARD_OUTPUT:
+        raise OptionError("a Markdown report has pictures beside it: write it to a file, or --format html")
     from .story import story
     from .versus import versus
 

@@ -6,12 +6,13 @@ const STEP = 17;
 
 export class Flame {
   constructor(app) {
-    Object.assign(this, { app, name: "flame", label: "Flame", data: null, root: 0, icicle: false, group: 0, cursor: null });
+    Object.assign(this, { app, name: "flame", label: "Flame", data: null, root: 0, icicle: false, group: 0, cursor: null, exact: false });
   }
 
   async load(range) {
     const chosen = this.data?.groups[this.group]?.label; // the same device stays chosen when the range changes
-    this.data = await this.app.source.flame(range);
+    this.data = await this.app.source.flame(range, this.exact);
+    this.exact = false; // the next range is drawn at once again
     this.group = Math.max(0, this.data.groups.findIndex((group) => group.label === chosen));
     [this.root, this.cursor] = [0, null];
   }
@@ -84,11 +85,12 @@ export class Flame {
 
   tools() {
     const { groups } = this.data;
-    const choose = el("select", { "aria-label": "devices", on: { change: (event) => { this.group = Number(event.target.value); this.root = 0; this.app.redrawPanel(); } } });
+    const choose = el("select", { "aria-label": "devices", class: "wide", on: { change: (event) => { this.group = Number(event.target.value); this.root = 0; this.app.redrawPanel(); } } });
     groups.forEach((group, i) => choose.append(el("option", { value: i, text: `${group.label} · ${si(group.nodes[0][3], this.unit)}`, selected: i === this.group })));
     return el("div", { class: "tools" }, choose,
       el("button", { text: this.icicle ? "root at the top" : "root at the bottom", on: { click: () => { this.icicle = !this.icicle; this.app.redrawPanel(); } } }),
       el("button", { text: "whole graph", disabled: this.root === 0, on: { click: () => { this.root = 0; this.app.redrawPanel(); } } }),
+      ...this.app.coarse(this),
       el("span", { text: this.data.note ?? `frames under 0.05 % are folded${this.data.more ? `; ${count(this.data.more)} smaller devices have no graph of their own` : ""}` }));
   }
 

@@ -9,7 +9,7 @@ export const KEYS = [
   ["double-click", "zoom to a span"], ["w s", "zoom in, out"], ["a d", "left, right"], ["↑ ↓", "scroll the lanes"],
   ["j k, o", "go to the next host or process, the one before; open or fold it"], ["[ ]", "scroll the power tracks"],
   ["f or /", "search; Enter goes to the next match"], ["b", "brush what is on screen"], ["m", "mark the moment under the pointer"],
-  ["Enter, n N", "select a span of the lanes, the next, the one before"], ["p", "pin the lane under the pointer or of the selected span to the top"], ["c", "colour by kind of work or by power"], ["e", "lanes as watts, as call stacks, flat, one pixel each"], ["t", "light or dark"], ["1 … 5", "tabs"],
+  ["Enter, n N", "select a span of the lanes, the next, the one before"], ["p", "pin the lane under the pointer or of the selected span to the top"], ["c", "colour by kind of work or by power"], ["e", "lanes as watts, as call stacks, flat, one pixel each"], ["t", "light or dark"], ["1 … 5", "tabs"], ["↑ ↓ on the divider", "more or less room for the tabs"],
   ["0", "everything"], ["Esc", "clear brush, search and marks"], ["?", "this help"],
 ];
 

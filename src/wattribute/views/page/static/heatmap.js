@@ -1,18 +1,19 @@
 // The Heatmap tab: process × frame, joules or mean power. A click or Enter shows the frame in that process's lanes.
 
 import { isNarrow } from "wattribute/axis.js";
-import { bounded, el, fit, inkOn, inks, sharp, si, viridis } from "wattribute/format.js";
+import { bounded, count, el, fit, inkOn, inks, sharp, si, viridis } from "wattribute/format.js";
 
 const [TOP, ROW, RIGHT] = [92, 18, 96]; // the last name leans over the right edge
 const [LEAST, MOST] = [44, 90]; // pixels of a cell: "1.24 kJ" fits into the narrowest; what is wider than the page scrolls
 
 export class Heatmap {
   constructor(app) {
-    Object.assign(this, { app, name: "heatmap", label: "Heatmap", data: null, value: "self_j", cursor: null });
+    Object.assign(this, { app, name: "heatmap", label: "Heatmap", data: null, value: "self_j", cursor: null, exact: false });
   }
 
   async load(range) {
-    this.data = await this.app.source.heat(range);
+    this.data = await this.app.source.heat(range, this.exact);
+    this.exact = false; // the next range is drawn at once again
     this.cursor = null;
   }
 
@@ -26,9 +27,11 @@ export class Heatmap {
     const inSeconds = data.unit === "s";
     this.canvas = el("canvas", { id: "heatmap", tabindex: 0, role: "application", "aria-label": "heatmap of processes and frames: arrows go from cell to cell, Enter shows one in the lanes" });
     const toggle = el("button", { text: this.value === "self_j" ? "energy" : "mean power", on: { click: () => { this.value = this.value === "self_j" ? "power_w" : "self_j"; this.app.redrawPanel(); } } });
-    const more = data.more ? `; ${data.more} more frames hold ${si(data.more_j, inSeconds ? "s" : "J")}` : "";
+    const unit = inSeconds ? "s" : "J";
+    const more = (data.more ? `; ${count(data.more)} more frames hold ${si(data.more_j, unit)}` : "")
+      + (data.more_processes ? `; ${count(data.more_processes)} more processes hold ${si(data.more_processes_j, unit)} of the frames shown` : "");
     if (inSeconds) this.value = "self_j"; // which are seconds
-    panel.replaceChildren(el("div", { class: "tools" }, ...(inSeconds ? [] : [toggle]), el("span", { text: `self ${inSeconds ? "time" : "energy"} of the ${data.frames.length} largest frames${more}; click a cell to see it in the lanes` })), this.canvas);
+    panel.replaceChildren(el("div", { class: "tools" }, ...(inSeconds ? [] : [toggle]), ...this.app.coarse(this), el("span", { text: `self ${inSeconds ? "time" : "energy"} of the ${data.frames.length} largest frames${more}; click a cell to see it in the lanes` })), this.canvas);
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
     this.canvas.addEventListener("pointerleave", () => this.app.card.hide());
     this.canvas.addEventListener("click", (event) => this.show(this.find(event)));

@@ -17,6 +17,8 @@ import { ServerSource } from "wattribute/source.js";
 import { bar, Table } from "wattribute/table.js";
 import { View } from "wattribute/view.js";
 
+const LOWEST = 60; // pixels of the panes below the divider
+
 const $ = (id) => document.getElementById(id);
 
 class App {
@@ -52,22 +54,42 @@ class App {
     this.searchBox.addEventListener("keydown", (event) => { if (event.key === "Enter") this.next(); });
     $("theme").addEventListener("click", () => this.toggleTheme());
     $("help").addEventListener("click", () => showKeys(this.dialog, this.facts.kinds));
-    this.divider($("tabs"), $("below"));
+    this.divider($("tabs"), $("divider"), $("below"));
     $("follow").addEventListener("click", () => this.setFollow(!this.following));
   }
 
-  /** The bar of tabs can be dragged up and down. */
-  divider(handle, panel) {
-    handle.addEventListener("pointerdown", (event) => {
-      if (event.target !== handle) return;
-      const [y, tall] = [event.clientY, panel.offsetHeight];
-      handle.setPointerCapture(event.pointerId);
-      handle.onpointermove = (next) => {
-        panel.style.flex = `0 0 ${Math.max(60, Math.min(innerHeight - 260, tall + y - next.clientY))}px`;
-        this.react("time");
-      };
-      handle.onpointerup = () => { handle.onpointermove = null; };
+  /** The bar of tabs can be dragged up and down; its separator takes the arrow keys, too. */
+  divider(bar, separator, panel) {
+    const most = () => Math.max(LOWEST, innerHeight - 260);
+    const report = () => {
+      const values = { valuemin: LOWEST, valuemax: most(), valuenow: Math.round(panel.offsetHeight), valuetext: `${Math.round(panel.offsetHeight)} pixels for the tabs` };
+      for (const [name, value] of Object.entries(values)) separator.setAttribute(`aria-${name}`, value);
+    };
+    const resize = (tall) => {
+      Object.assign(panel.style, { flex: `0 0 ${Math.max(LOWEST, Math.min(most(), tall))}px`, minHeight: 0 });
+      report();
+      this.react("time");
+    };
+    for (const handle of [bar, separator]) {
+      handle.addEventListener("pointerdown", (event) => {
+        if (event.target !== handle) return;
+        const [y, tall] = [event.clientY, panel.offsetHeight];
+        handle.setPointerCapture(event.pointerId);
+        handle.onpointermove = (next) => resize(tall + y - next.clientY);
+        handle.onpointerup = () => { handle.onpointermove = null; };
+      });
+    }
+    separator.addEventListener("keydown", (event) => {
+      const step = event.shiftKey ? 100 : 20;
+      const next = { ArrowUp: panel.offsetHeight + step, ArrowDown: panel.offsetHeight - step, Home: LOWEST, End: most() }[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      event.stopPropagation();
+      resize(next);
     });
+    separator.addEventListener("focus", report);
+    window.addEventListener("resize", report);
+    report();
   }
 
   header() {
@@ -199,6 +221,16 @@ class App {
       }
       if (ticket === this.ticket) $("panel").setAttribute("aria-busy", "false");
     }, 60);
+  }
+
+  /** Says that a picture is at the resolution of the tiles, and offers the exact one. */
+  coarse(tab) {
+    const { coarse } = tab.data;
+    if (!coarse) return [];
+    const [from, to] = coarse.edges.map((edge) => si(edge, "s", 5));
+    const what = coarse.whole ? "the smallest are folded and ranges are left out" : `it shows ${from} … ${to}`;
+    const exact = el("button", { text: "exact", title: "add up every span, with ranges; may take minutes", on: { click: () => { tab.exact = true; this.refresh(); } } });
+    return [el("span", { class: "coarse", text: `At the tiles' resolution: ${what}.` }), ...(this.source.live ? [exact] : [])];
   }
 
   redrawPanel() {

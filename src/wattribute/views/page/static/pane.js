@@ -72,7 +72,7 @@ export class Pane {
     const path = el("ol", { "aria-label": "call path" }, ...answer.path.map((id, depth) => el("li", { text: facts.frames.at(id).name, style: { paddingLeft: `${Math.min(depth, 12) * 10}px` } })));
     const command = this.command(answer);
     this.element.replaceChildren(
-      el("h2", {}, el("span", { class: "chip", style: { background: look.colour } }), document.createTextNode(frame.name)),
+      el("h2", { tabindex: 0 }, el("span", { class: "chip", style: { background: look.colour } }), document.createTextNode(frame.name)),
       el("div", { class: "tools" }, copier("copy name", () => frame.name), copier("copy all", () => [frame.name, ...lines.map((line) => line.slice(0, 2).join("\t")), command].join("\n")),
         el("button", { text: "✕", "aria-label": "close the selected span", on: { click: () => { this.app.view.pick = null; this.app.view.changed("look"); this.show(null); } } })),
       list, ...(answer.path.length > 1 ? [el("b", { text: "call path" }), path] : []),

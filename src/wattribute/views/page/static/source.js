@@ -98,8 +98,9 @@ export class ServerSource {
 
   burned(from, to) { return this.json("burned", { from, to }); }
   table(range, by, device) { return this.sums("table", range, { by, ...(device ? { device } : {}) }); }
-  flame(range) { return this.sums("flame", range); }
-  heat(range) { return this.sums("heat", range); }
+  /** Pictures of many spans come from the tiles, unless exact ones are asked for. */
+  flame(range, exact = false) { return this.sums("flame", range, exact ? { exact: 1 } : {}); }
+  heat(range, exact = false) { return this.sums("heat", range, exact ? { exact: 1 } : {}); }
 
   /** Sums of a range by attribution; a newer question takes the place of an older one, here and in the server. */
   sums(name, range, more = {}) {

@@ -68,6 +68,15 @@ def test_the_python_reference_has_every_public_name():
     assert sorted(listed) == sorted({*wattribute.__all__, "samples"} - {"__version__"})
 
 
+def test_the_readme_links_every_page_of_the_site():
+    """Pages that are generated have no file in docs; index.md is the README's twin."""
+    listed = set(re.findall(r"^ +- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {page for page in listed - {"index.md"} if (ROOT / "docs" / page).exists()}
+    linked = re.findall(r"\]\(docs/([\w/-]+\.md)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert set(linked) == pages
+    assert pages == {str(page.relative_to(ROOT / "docs")) for page in PAGES if ROOT / "docs" in page.parents} - {"index.md"}
+
+
 def test_the_command_line_reference_is_what_help_says():
     script = ROOT / "tools" / "make_cli_reference.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)

@@ -59,6 +59,17 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     assert listed == {"python": PROJECT["requires-python"].removeprefix(">="), **needed}
 
 
+def test_the_conda_recipe_renders():
+    """By rattler-build's own parser: an unknown field or a wrong value is an error of it."""
+    rattler = pytest.importorskip("rattler_build", reason="py-rattler-build is not installed")
+    recipe = rattler.Stage0Recipe.from_file(CONDA)
+    tools = rattler.VariantConfig({"python": ["3.12"], "c_compiler": ["gcc"], "c_stdlib": ["sysroot"]})
+    (variant,) = recipe.render(tools, rattler.RenderConfig(rattler.PlatformConfig(target_platform="linux-64")))
+    rendered = variant.recipe.to_dict()
+    assert rendered["package"] == {"name": "wattribute", "version": wattribute.__version__}
+    assert rendered["requirements"]["build"] == ["gcc_linux-64", "sysroot_linux-64"]
+
+
 def test_the_spack_recipe_needs_what_the_package_needs():
     text = SPACK.read_text(encoding="utf-8")
     ast.parse(text)

@@ -254,6 +254,7 @@ class Recording:
         return rows
 
     def location_host(self, location: int) -> str:
+        """The name of the host a location runs on."""
         return self.host(int(self.locations.process[location]))
 
     def owner(self, location: int) -> int:
@@ -264,15 +265,19 @@ class Recording:
 
     @cached_property
     def process_labels(self) -> list[str]:
+        """A name per process, each once."""
         return labels.process_labels(self)
 
     @cached_property
     def location_labels(self) -> list[str]:
+        """A name per location, each once."""
         return labels.location_labels(self)
 
     @cached_property
     def node_labels(self) -> list[str]:
+        """A name per system node, each once."""
         return labels.node_labels(self)
 
     def hosts(self) -> Sequence[str]:
+        """The names of all hosts, in the order of processes."""
         return list(dict.fromkeys(self.host(p) for p in range(len(self.processes))))

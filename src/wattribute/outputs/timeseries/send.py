@@ -38,7 +38,8 @@ def send(
     """Send all that was metered to a server (or write it to ``openmetrics:FILE``); gives the number of points.
 
     ``start`` is the wall clock at the beginning of a recording that has none; ``secrets`` a file that only its owner
-    can read. Raises OptionError for a wrong address and OutputError for a server that does not take it.
+    can read. ``sleep`` waits between attempts. Raises OptionError for a wrong address and OutputError for a server that
+    does not take it.
     """
     target = None if to.startswith(FILE) else targets.parse(to)
     recording = as_recording(recording)

@@ -22,10 +22,10 @@ FORMATS = ("html", "md", "pdf")
 def write_report(
     source: Any, output: str | os.PathLike[str], *, vs: Any = None, zone: str | None = None, **selection: Any
 ) -> Path:
-    """Tell the story of a recording (or a path to one) in a file; its ending says how: .html, .md or .pdf.
+    """Write a report of ``source``, a Recording or a path, to ``output``; its ending says how: .html, .md or .pdf.
 
-    With ``vs``, another recording or path, the story is how that one differs. Markdown keeps its pictures in a folder
-    beside it. ``selection`` are the options of ``attribute``.
+    With ``vs``, another recording or path, it reports how that one differs. ``zone`` is that of the emissions. Markdown
+    keeps its pictures in a folder beside it. ``selection`` are the options of ``attribute``.
     """
     ending = format_of(output, FORMATS)
     check_writable(output)

@@ -134,10 +134,19 @@ def test_the_matrix_holds_every_python_we_claim():
     assert PROJECT["requires-python"] == f">={claimed()[0]}"
 
 
-@pytest.mark.parametrize("what", ["github-workflows", "github-issue-forms"])
-def test_files_of_github_follow_their_schema(what):
-    forms = [path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
-    files = WORKFLOWS if what == "github-workflows" else forms
-    command = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", f"vendor.{what}", *files]
+FORMS = [path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("github-workflows", WORKFLOWS),
+        ("github-issue-forms", FORMS),
+        ("github-issue-config", [ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"]),
+        ("citation-file-format", [ROOT / "CITATION.cff"]),
+    ],
+)
+def test_files_follow_their_schema(schema, files):
+    command = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

@@ -3,16 +3,22 @@
 What cannot run here (Slurm, Grafana, macOS) is a ``console`` fence with a reason in the line before it.
 """
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 import textwrap
+from importlib import import_module
+from inspect import isclass
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
 import wattribute
+import wattribute.integrations
+import wattribute.testing
 from tests.conftest import ROOT, restart_net
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -62,11 +68,55 @@ def test_pages_begin_with_what_the_reader_will_be_able_to_do(page):
     assert first.startswith("You will be able to ")
 
 
+REFERENCE = re.findall(
+    r"^::: wattribute\.([\w.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+)
+PACKAGES = (wattribute.testing, wattribute.integrations)
+MODULES = ["plugins", "samples"]
+MODULES += [
+    f"{package.__name__.split('.')[1]}.{each.name}" for package in PACKAGES for each in iter_modules(package.__path__)
+]
+
+
 def test_the_python_reference_has_every_public_name():
-    listed = re.findall(
-        r"^::: wattribute\.(\w+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert sorted(listed) == sorted({*wattribute.__all__, "samples"} - {"__version__"})
+    assert sorted(REFERENCE) == sorted(set(REFERENCE))
+    assert {name for name in REFERENCE if "." not in name} == {*wattribute.__all__, "plugins", "samples"} - {
+        "__version__"
+    }
+    assert {*MODULES} <= {*REFERENCE}
+
+
+@pytest.mark.parametrize("name", sorted({*wattribute.__all__} - {"__version__", "plot"}))
+def test_docstrings_of_public_names_say_what_every_argument_is(name):
+    value = getattr(wattribute, name)
+    members = [getattr(value, each) for each in vars(value) if not each.startswith("_")] if isclass(value) else [value]
+    assert value.__doc__
+    for function in filter(callable, members):
+        known = inspect.getdoc(function) or ""
+        for argument in inspect.signature(function).parameters.values():
+            if argument.name != "self" and argument.kind is not argument.VAR_KEYWORD:
+                assert re.search(rf"\b{argument.name}\b", known), f"{function.__qualname__}: {argument.name}"
+        assert inspect.signature(function).return_annotation is not inspect.Signature.empty
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_public_names_of_modules_have_docstrings(module):
+    """What has none is not in the reference."""
+    loaded = import_module(f"wattribute.{module}")
+    for name, value in vars(loaded).items():
+        if not name.startswith(("_", "pytest_")) and getattr(value, "__module__", "") == loaded.__name__:
+            assert value.__doc__, f"{module}.{name}"
+
+
+def test_the_readme_links_every_page_of_the_site():
+    """Pages that are generated have no file in docs; index.md is the README's twin."""
+    listed = set(re.findall(r"^ +- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {page for page in listed - {"index.md"} if (ROOT / "docs" / page).exists()}
+    linked = re.findall(r"\]\(docs/([\w/-]+\.md)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert set(linked) == pages
+    assert pages == {str(page.relative_to(ROOT / "docs")) for page in PAGES if ROOT / "docs" in page.parents} - {
+        "index.md"
+    }
 
 
 def test_the_command_line_reference_is_what_help_says():

@@ -59,6 +59,17 @@ def test_the_conda_recipe_needs_what_the_package_needs():
     assert listed == {"python": PROJECT["requires-python"].removeprefix(">="), **needed}
 
 
+def test_the_conda_recipe_renders():
+    """By rattler-build's own parser: an unknown field or a wrong value is an error of it."""
+    rattler = pytest.importorskip("rattler_build", reason="py-rattler-build is not installed")
+    recipe = rattler.Stage0Recipe.from_file(CONDA)
+    tools = rattler.VariantConfig({"python": ["3.12"], "c_compiler": ["gcc"], "c_stdlib": ["sysroot"]})
+    (variant,) = recipe.render(tools, rattler.RenderConfig(rattler.PlatformConfig(target_platform="linux-64")))
+    rendered = variant.recipe.to_dict()
+    assert rendered["package"] == {"name": "wattribute", "version": wattribute.__version__}
+    assert rendered["requirements"]["build"] == ["gcc_linux-64", "sysroot_linux-64"]
+
+
 def test_the_spack_recipe_needs_what_the_package_needs():
     text = SPACK.read_text(encoding="utf-8")
     ast.parse(text)
@@ -123,10 +134,19 @@ def test_the_matrix_holds_every_python_we_claim():
     assert PROJECT["requires-python"] == f">={claimed()[0]}"
 
 
-@pytest.mark.parametrize("what", ["github-workflows", "github-issue-forms"])
-def test_files_of_github_follow_their_schema(what):
-    forms = [path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
-    files = WORKFLOWS if what == "github-workflows" else forms
-    command = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", f"vendor.{what}", *files]
+FORMS = [path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("github-workflows", WORKFLOWS),
+        ("github-issue-forms", FORMS),
+        ("github-issue-config", [ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml"]),
+        ("citation-file-format", [ROOT / "CITATION.cff"]),
+    ],
+)
+def test_files_follow_their_schema(schema, files):
+    command = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

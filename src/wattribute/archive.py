@@ -265,7 +265,7 @@ def read(path: Path, selection: Selection) -> Recording:
 
 
 def load(path: str | os.PathLike[str]) -> Recording:
-    """Load the recording in a folder; a partial one loads as far as it goes and lists that among its problems."""
+    """Load the recording at ``path``; a partial one loads as far as it goes and lists that among its problems."""
     folder = Path(path)
     content = _read_json(folder)
     with damage_as_format_error(folder / JSON):
@@ -574,7 +574,7 @@ class ArchivedSpans(SpanTable):
 
 
 def scan(path: str | os.PathLike[str]) -> dict[str, pl.LazyFrame]:
-    """The archive's tables as lazy Polars frames: spans, frames, nodes, processes, locations, signals, readings."""
+    """The tables at ``path`` as lazy Polars frames: spans, frames, nodes, processes, locations, signals, readings."""
     import polars as pl
 
     folder = Path(path)

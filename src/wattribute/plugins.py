@@ -42,7 +42,10 @@ class Reader(Protocol):
         ...
 
     def read(self, path: Path, selection: Selection) -> Recording:
-        """The recording; raises FormatError/UnsupportedError, or keeps what is readable and notes the problems."""
+        """What ``selection`` asks for of ``path``.
+
+        Raises FormatError or UnsupportedError, or keeps what is readable and notes the problems.
+        """
         ...
 
 
@@ -89,7 +92,9 @@ class Meter(Protocol):
 
     name: str
 
-    def available(self) -> Availability: ...
+    def available(self) -> Availability:
+        """Whether it can be read here; opens what it needs."""
+        ...
 
     def channels(self) -> Sequence[Channel]:
         """The channels that can be read, always in the same order; called if the meter is available."""
@@ -99,7 +104,9 @@ class Meter(Protocol):
         """(monotonic ns, raw value) per channel; None where there is no new reading this time."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release what ``available`` opened; may be called twice."""
+        ...
 
 
 class Output(Protocol):
@@ -112,7 +119,7 @@ class Output(Protocol):
     SUFFIXES: tuple[str, ...]  # how its files end; empty for servers
 
     def write(self, attribution: Any, target: str, **options: Any) -> None:
-        """Write atomically to a path (or send to a URL); raises OutputError."""
+        """Write ``attribution`` atomically to the path ``target`` (or send it to a URL); raises OutputError."""
         ...
 
 
@@ -181,8 +188,11 @@ def chart(
 ) -> Callable[[Callable[Looks, Any]], Chart[Looks]]:
     """Make a chart of a function ``(source, *, theme="light", …) -> altair.Chart``.
 
-    Keyword-only parameters are its options; the command line can set ``theme``, ``top``, ``value``, ``colour``,
-    ``axes``, ``zone``, ``root`` and ``by``. Point an entry point of the group ``wattribute.charts`` at the result.
+    ``name`` is what users type, ``about`` a line for lists, ``needs`` a key of ``NEEDS``, ``by`` the keys of the
+    Attribution. ``fallback(recording, metric, because)`` draws where nothing is attributed; ``files`` are functions for
+    other endings. Keyword-only parameters are its options; the command line can set ``theme``, ``top``, ``value``,
+    ``colour``, ``axes``, ``zone``, ``root`` and ``by``. Point an entry point of the group ``wattribute.charts`` at the
+    result.
     """
     if needs not in NEEDS:
         raise OptionError.unknown("need of a chart", needs, NEEDS)
@@ -209,9 +219,11 @@ class Registry(Generic[P]):
         return _declared(self.group, tuple(sys.path))
 
     def names(self) -> list[str]:
+        """The names of all plug-ins of the group, sorted."""
         return sorted(self._points())
 
     def get(self, name: str) -> P:
+        """Load the plug-in called ``name``; raises OptionError if there is none."""
         points = self._points()
         if name not in points:
             raise OptionError.unknown(self._what, name, points)

@@ -27,7 +27,7 @@ Source = Recording | str | os.PathLike[str]
 def read(
     path: str | os.PathLike[str], format: str | None = None, *, metric: str | None = None, **given: Any
 ) -> Recording:
-    """Read a trace, archive or profile; ``format`` names a reader, otherwise the content decides.
+    """Read the trace, archive or profile at ``path``; ``format`` names a reader, otherwise the content decides.
 
     ``signals`` are power logs (or other recordings) whose readings are joined to it; ``offset`` seconds are added to
     their times. ``metric`` is a regular expression: only metrics whose name matches are read. The other keyword
@@ -103,7 +103,11 @@ def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @names_keywords
 def save(recording: Source, path: str | os.PathLike[str], threads: int = 2, progress: Any = None) -> None:
-    """Write a recording, or what another path holds, to a new folder (``*.watt``); an existing one is an error."""
+    """Write a recording, or what another path holds, to the new folder ``path`` (``*.watt``); one that exists is an
+    error.
+
+    ``threads`` write; ``progress`` is called with (done, whole).
+    """
     archive.save(as_recording(recording), path, threads, progress)
 
 

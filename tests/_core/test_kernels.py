@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wattribute import samples
 from wattribute._core import kernels, library, otf2, reference, reference_otf2
 from wattribute._core.records import LocationFiles, LookUpTables
 from wattribute.model import Curve, Intervals, Keys
@@ -78,9 +79,15 @@ def _curves_around(files: Any, seed: int) -> list[Curve]:
     return [*several, Curve(times, values, pieces)]
 
 
-@pytest.mark.parametrize("name", TRACES)
-def test_fused_equals_decode_then_numpy(shared: Path, name: str) -> None:
-    oracle = Oracle(shared / "traces" / name / "traces.otf2")
+def trace_of(request: pytest.FixtureRequest, name: str) -> Path:
+    """The sample that every clone has, or a real trace."""
+    folder = samples.path("trace") if name == "samples" else request.getfixturevalue("shared") / "traces" / name
+    return Path(folder / "traces.otf2")
+
+
+@pytest.mark.parametrize("name", ["samples", *TRACES])
+def test_fused_equals_decode_then_numpy(request: pytest.FixtureRequest, name: str) -> None:
+    oracle = Oracle(trace_of(request, name))
     tables = busy_tables(oracle)
     frames = len(tables.keep)
     random = np.random.default_rng(7)
@@ -135,8 +142,9 @@ def _in_order(spans: Any) -> list[tuple[int, bool, int]]:
     return [event for row in below.get(-1, []) for event in of(row)]
 
 
-def test_the_twin_over_files_is_the_same(shared: Path) -> None:
-    oracle = Oracle(shared / "traces" / "ping-pong-papi" / "traces.otf2")
+@pytest.mark.parametrize("name", ["samples", "ping-pong-papi"])
+def test_the_twin_over_files_is_the_same(request: pytest.FixtureRequest, name: str) -> None:
+    oracle = Oracle(trace_of(request, name))
     tables = busy_tables(oracle)
     chosen = Keys(np.arange(len(tables.keep), dtype=np.int32), len(tables.keep))
     for location in oracle.locations:

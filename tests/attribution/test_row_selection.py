@@ -5,6 +5,7 @@ import pytest
 
 import wattribute
 from tests.comparison.made import run
+from wattribute import samples
 from wattribute.model import Recording
 from wattribute.testing.recordings import RecordingBuilder
 
@@ -63,8 +64,8 @@ def test_what_matches_nothing_is_said():
     assert [text.split(";")[0] for text in messages] == ["no process matches 'Nobody'", "no frame matches 'nothing'"]
 
 
-def test_a_selection_changes_no_row_of_a_real_trace(shared):
-    path = shared / "traces" / "frontier-hpl-partial"
+def test_a_selection_changes_no_row_of_a_trace():
+    path = samples.path("trace")
     every = wattribute.attribute(path, by="process").rows
     one = wattribute.attribute(path, by="process", process="MPI Rank 0$").rows
     assert one["self_j"].to_list() == every.filter(process="MPI Rank 0")["self_j"].to_list()

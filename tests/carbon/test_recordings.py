@@ -254,11 +254,11 @@ def test_attribute_adds_grams(tmp_path, monkeypatch, capsys):
     assert "one recording at a time" in error
 
 
-def test_a_real_trace_at_a_given_hour(shared, grid_table, offline):
-    """simple-mi300 has no wall clock; its energy counters go through the same alignment as attribution."""
-    from wattribute import read
+def test_a_trace_at_a_given_hour(grid_table, offline):
+    """The sample has no wall clock; its energy counters go through the same alignment as attribution."""
+    from wattribute import read, samples
 
-    trace = read(shared / "traces" / "simple-mi300")
+    trace = read(samples.path("trace"))
     whole = emissions(trace, intensity=grid_table, start="2024-09-04T14:10Z", outside=offline)
     assert whole.energy_j == pytest.approx(sum(energy.measured for _, energy in counted(trace)), rel=1e-12)
     assert whole.co2e_g == pytest.approx(whole.energy_j / 3.6e6 * 100)

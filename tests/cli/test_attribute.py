@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from tests.views.stories import streams
-from wattribute import cli, save
+from wattribute import cli, samples, save
 
 REPORT = """\
 Device: GPU-0
@@ -203,8 +203,8 @@ def test_files_are_written_whole(wattribute, simple, tmp_path):
         (["--format", "report", "--by", "frame"], "by device and frame"),
     ],
 )
-def test_a_wrong_option_is_one_clear_line(wattribute, simple, tmp_path, flags, words):
-    out, errors = wattribute(simple, *(flag.replace("{tmp}", str(tmp_path)) for flag in flags), code=1)
+def test_a_wrong_option_is_one_clear_line(wattribute, tmp_path, flags, words):
+    out, errors = wattribute(samples.path("trace"), *(flag.replace("{tmp}", str(tmp_path)) for flag in flags), code=1)
     assert out == ""
     assert words in errors
     assert errors.startswith("wattribute: ")

@@ -66,10 +66,11 @@ def test_mistakes_are_one_line(recording, tmp_path, words, said):
     assert done.stderr.count("\n") == 1
 
 
-def test_a_picture_of_a_size(tmp_path, shared):
+def test_a_picture_of_a_size(tmp_path):
+    from wattribute import samples
     from wattribute.views import plot
 
-    trace = shared / "traces" / "simple-mi300"
+    trace = samples.path("trace")
     plot.write("flame", [trace], tmp_path / "a.svg", of="host", size=(400, 250))
     match = re.search(r'width="([\d.]+)" height="([\d.]+)"', (tmp_path / "a.svg").read_text())
     width, height = float(match[1]), float(match[2])

@@ -56,7 +56,8 @@ def emissions(
 
     ``energy`` is a recording or its path, an attribution, or (ns since the epoch, joules used so far). ``zone`` is a
     code or name (`wattribute zones`); ``intensity`` a number (g/kWh), a table's path, "yearly", "gb" or
-    "electricitymaps"; ``start`` the wall clock at the beginning of a recording that has none.
+    "electricitymaps"; ``start`` the wall clock at the beginning of a recording that has none. ``site`` adds PUE, price,
+    water and hardware; ``outside`` is where clock, cache and servers come from (tests pass their own).
     """
     given: dict[str, Any] = {"zone": zone, "intensity": intensity, "site": site, "outside": outside}
     if isinstance(energy, tuple):

@@ -87,7 +87,7 @@ class Ensemble:
     def of(
         cls, recordings: Mapping[str, Recording | PathLike], metadata: Mapping[str, Mapping[str, Any]] | None = None
     ) -> Ensemble:
-        """An ensemble of recordings by name; paths are read."""
+        """An ensemble of recordings by name, with ``metadata`` by the same names; paths are read."""
         from ..reading import as_recording
 
         metadata = metadata or {}
@@ -95,7 +95,7 @@ class Ensemble:
         return cls(tuple(Run(name, recording, metadata.get(name, {})) for name, recording in read))
 
     def attribute(self, by: str | Sequence[str] = ("device", "frame"), **options: Any) -> EnsembleAttribution:
-        """Attribute every run; keyword arguments are those of :func:`wattribute.attribute`."""
+        """Attribute every run to the keys ``by``; ``options`` are those of :func:`wattribute.attribute`."""
         from ..engines import attribute
         from ..engines.cluster import session
 

@@ -45,7 +45,11 @@ def compare(
     confidence: float = 0.95,
     **options: Any,
 ) -> Comparison:
-    """Compare two groups of runs key by key; other keyword arguments are those of :func:`wattribute.attribute`."""
+    """Compare two groups of runs key by key.
+
+    ``a`` and ``b`` are ensembles, recordings, paths or patterns; ``by`` are the keys, ``confidence`` is that of the
+    intervals. ``options`` are the keyword arguments of :func:`wattribute.attribute`.
+    """
     import polars as pl
 
     keys = key_list(by)

@@ -36,7 +36,8 @@ def attribute(
 
     ``source`` is a Recording or a path to read. Keyword arguments are the fields of
     :class:`wattribute.model.Question` (by, of, method, share, begin, end, …) and of
-    :class:`wattribute.model.ReadOptions` (signals, offset, metric_kinds, format).
+    :class:`wattribute.model.ReadOptions` (signals, offset, metric_kinds, format); a ``question`` holds the former. The
+    result has ``rows``, ``devices`` (the books) and ``problems``. ``threads`` limits those of this machine.
 
     ``spans=True`` gives one row per span; a path streams those rows to Parquet (one file if it ends in .parquet, else a
     folder with a file per device and location) and leaves the rolled-up rows in the result. ``engine`` is "local", or

@@ -137,7 +137,7 @@ _current: Server | None = None
 
 
 def connect(server: str = "localhost", port: int = _PORT) -> Server:
-    """Connect to a running Arkouda server; ``attribute(…, engine="arkouda")`` then runs there."""
+    """Connect to the Arkouda ``server`` at ``port``; ``attribute(…, engine="arkouda")`` then runs there."""
     global _current
     client = _client()
     address = f"{server}:{port}"

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Register the magic; IPython calls this for ``%load_ext wattribute``."""
+    """Register the magic in a ``shell``; IPython calls this for ``%load_ext wattribute``."""
 
     def magic(line: str, cell: str | None = None) -> None:
         measure(shell, line, cell)

@@ -108,4 +108,5 @@ class Attribution(Answer):
 
     @property
     def recordings(self) -> tuple[Recording, ...]:
+        """The recording alone."""
         return (self.recording,)

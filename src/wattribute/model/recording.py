@@ -276,6 +276,7 @@ class Recording:
         return signals
 
     def location_host(self, location: int) -> str:
+        """The name of the host a location runs on."""
         return self.location_hosts[location]
 
     @cached_property
@@ -297,15 +298,19 @@ class Recording:
 
     @cached_property
     def process_labels(self) -> list[str]:
+        """A name per process, each once."""
         return labels.process_labels(self)
 
     @cached_property
     def location_labels(self) -> list[str]:
+        """A name per location, each once."""
         return labels.location_labels(self)
 
     @cached_property
     def node_labels(self) -> list[str]:
+        """A name per system node, each once."""
         return labels.node_labels(self)
 
     def hosts(self) -> Sequence[str]:
+        """The names of all hosts, in the order of processes."""
         return list(dict.fromkeys(self.host(p) for p in range(len(self.processes))))

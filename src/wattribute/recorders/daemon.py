@@ -123,7 +123,7 @@ class Image:
 
 
 def images(daemon: Daemon | None = None) -> list[Image]:
-    """The local images, by name; one without a name is listed by its id."""
+    """The local images of a ``daemon`` (None: the one that is found), by name; one without a name by its id."""
     if daemon is None:
         connected = connect()
         try:

@@ -28,8 +28,9 @@ def profile(
 
     ``functions(recorder.recording)`` says whose joules. ``mode`` is sample, trace or cprofile; ``output`` keeps the
     recording as a new ``*.watt`` folder (with ``profile.prof`` in the mode cprofile), with ``overwrite`` in the place
-    of an earlier one. ``memory`` adds resident memory
-    and what each line grew it by.
+    of an earlier one. ``memory`` adds resident memory and what each line grew it by; ``lines`` records lines.
+    ``meters`` and ``interval_s`` are those of :func:`wattribute.record`; ``stack_interval_s`` is the time between two
+    stacks.
     """
     how = Profiling(mode, stack_interval_s, memory, lines or (memory and mode != "trace")).checked()
     with record(output, meters=meters, interval_s=interval_s, profiling=how, overwrite=overwrite) as recorder:

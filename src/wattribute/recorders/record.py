@@ -47,7 +47,8 @@ def record(
 
     ``output`` keeps it as a new ``*.watt`` folder; with ``overwrite`` in the place of an earlier recording.
     ``meters`` are names (``name`` or ``name:root``), by default all that work here; in a parallel job only the first
-    rank of a node samples. Recordings may stand inside one another.
+    rank of a node samples. ``interval_s`` is the time between readings, by default as sensors update. Recordings may
+    stand inside one another.
     ``profiling`` records the functions that run, too (:func:`.profile.profile`).
     """
     check_interval(interval_s)

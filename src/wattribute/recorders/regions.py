@@ -443,7 +443,7 @@ def region(name: str) -> Region: ...
 def region(name: F) -> F: ...
 def region(name: Any) -> Any:
     """Mark a piece of code: ``with region("train"):``, ``@region`` or ``@region("train")``. Costs ~nothing unless
-    something records."""
+    something records. ``name`` is the name of the frame; a decorated function has its own."""
     if isinstance(name, str):
         return Region(name)
     if not callable(name):
@@ -454,8 +454,8 @@ def region(name: Any) -> Any:
 def count(unit: str, amount: float = 1) -> None:
     """Say that so much was done here: ``count("tokens", n)``; the joules of ``--per tokens`` are divided by it.
 
-    It belongs to the regions of its thread or task that are open, or to the run alone. Costs ~nothing unless something
-    records.
+    ``amount`` of the ``unit`` belongs to the regions of its thread or task that are open, or to the run alone. Costs
+    ~nothing unless something records.
     """
     if not 0 <= amount < _INFINITY:  # also without a recording: measuring changes nothing; NaN is not, either
         raise OptionError(f"{amount} {unit} cannot be counted: give a number that is not negative")

@@ -18,7 +18,7 @@ SAMPLES = {
 
 
 def path(name: str) -> Path:
-    """The path of a sample: a key of ``SAMPLES``."""
+    """The path of the sample ``name``, a key of ``SAMPLES``."""
     from ..errors import OptionError
 
     if name not in SAMPLES:
@@ -27,7 +27,7 @@ def path(name: str) -> Path:
 
 
 def copy(folder: str | os.PathLike[str]) -> Path:
-    """Copy all samples into a new folder."""
+    """Copy all samples into a new ``folder`` and return its path."""
     import shutil
 
     from ..errors import OutputError

@@ -23,9 +23,10 @@ def calibrate(
 ) -> Calibration:
     """What the power gauge of a recording with a known load is: period, window, lag; beside a meter gain and offset.
 
-    ``meter`` is an external meter's log, a CSV of Unix seconds and watts. ``output`` gets a sensor file for
-    ``attribute(sensors=FILE)``, ``picture`` a chart of the fit (.svg, .png, .pdf, .html). Further keyword arguments are
-    those of ``read`` (signals, offset, …).
+    ``source`` is that recording or its path, ``metric`` (a regular expression) the gauge. ``meter`` is an external
+    meter's log, a CSV of Unix seconds and watts. ``output`` gets a sensor file for ``attribute(sensors=FILE)``,
+    ``picture`` a chart of the fit (.svg, .png, .pdf, .html). Further keyword arguments are those of ``read`` (signals,
+    offset, …).
     """
     if picture is not None:
         from ..views.save import format_of

@@ -198,7 +198,7 @@ def _unlike(runs: Sequence[RunRow]) -> list[str]:
 def experiment(
     paths: PathLike | Iterable[PathLike], *, zone: str | None = None, intensity: float | str | None = None
 ) -> Experiment:
-    """Read the runs in these folders and files; ``zone`` or ``intensity`` recomputes all grams."""
+    """Read the runs in these folders and files (``paths``); ``zone`` or ``intensity`` recomputes all grams."""
     if zone is not None or intensity is not None:
         from ..carbon import check
 

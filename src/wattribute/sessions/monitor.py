@@ -60,8 +60,9 @@ def monitor(
 
     ``interval_s`` is both between readings and between statuses; by default sensors are read as they update and shown
     once a second. Observers run in one thread; one that raises is not called again, and its error is shown at the end.
-    Followers read the journal; without ``output`` it is a temporary file. ``per`` is a unit of work that programs count
-    meanwhile, into the folder ``counts`` that their ``WATTRIBUTE_REGIONS`` names (ours, by default).
+    ``followers`` read the journal; without ``output`` it is a temporary file. ``meters`` are names, by default all that
+    work; ``zone`` and ``intensity`` are those of :func:`wattribute.emissions`. ``per`` is a unit of work that programs
+    count meanwhile, into the folder ``counts`` that their ``WATTRIBUTE_REGIONS`` names (ours, by default).
     """
     _check(interval_s, duration_s)
     from ..carbon import check

@@ -33,7 +33,7 @@ def functions(
     imports: bool = True,
     **options: Any,
 ) -> Attribution:
-    """Whose joules, of a profiled recording; ``options`` are those of ``attribute``.
+    """Whose joules, of a profiled recording; ``options`` are those of ``attribute``, ``sort`` is the order of the rows.
 
     Rows have ``self_cpu_s`` and ``total_cpu_s`` beside what ``attribute`` gives. Threads that run at the same time
     share a device by the CPU time they used, unless ``share`` says otherwise: one that waits pays nothing while

@@ -70,6 +70,8 @@ def run(
 ) -> RunResult:
     """Run a command (a list of words) under the meters; its recording is saved as a new folder ``output`` (``*.watt``).
 
+    ``meters`` and ``interval_s`` are those of :func:`wattribute.record`, ``zone`` and ``intensity`` those of
+    :func:`wattribute.emissions`; ``scope`` is "machine", or "process": the command's share.
     With ``profiling`` the Python programs among what runs record their stacks, and the recording has their functions.
     With ``container`` the command (or, without one, what its image says) runs in that. ``score``, "FILE:KEY", takes a
     number from a file that the program wrote, and ``counts``, "UNIT=FILE:KEY" each, how many of a unit of work it did.

@@ -27,7 +27,10 @@ ENGINES = ("polars", "duckdb")
 def sql(
     source: Recording | str | os.PathLike[str], query: str, dialect: str = "polars", **options: Any
 ) -> pl.DataFrame:
-    """The result of a query; keyword arguments are those of :func:`wattribute.attribute`, for its table."""
+    """The result of a ``query`` about ``source``, a Recording or a path, in a ``dialect``: polars or duckdb.
+
+    ``options`` are the keyword arguments of :func:`wattribute.attribute`, for the table ``attribution``.
+    """
     if dialect not in ENGINES:
         raise OptionError.unknown("SQL dialect", dialect, ENGINES)
     reading, rest = split(options)

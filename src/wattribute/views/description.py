@@ -23,7 +23,11 @@ from .names import clean
 def describe(
     source: Recording | str | os.PathLike[str], threads: int | None = None, progress: Any = None
 ) -> dict[str, Any]:
-    """What ran where, what was metered, and what is wrong; decodes what was not decoded yet to count its events."""
+    """What ran where, what was metered, and what is wrong, as plain values.
+
+    ``source`` is a Recording or a path. What was not decoded yet is decoded, to count its events, by ``threads``;
+    ``progress`` is called with (done, whole).
+    """
     recording = as_recording(source)
     by_kind = _events(recording, threads, progress)
     metadata = recording.metadata

@@ -9,6 +9,7 @@ import wattribute
 from tests.conftest import need
 from tests.outputs.timeseries.conftest import EPOCH_NS
 from tests.outputs.timeseries.servers import Prometheus, SecuredInflux, SecuredVictoria
+from wattribute import samples
 from wattribute.errors import NoDataError, OptionError, OutputError
 from wattribute.model import Recording
 from wattribute.outputs.timeseries.send import send
@@ -145,16 +146,16 @@ def test_secrets_open_the_door_and_wrong_ones_are_one_line(tmp_path, recording, 
         server.stop()
 
 
-def test_a_trace_without_a_wall_clock_is_sent_when_told_when_it_began(shared, victoria):
-    trace = wattribute.read(shared / "traces" / "simple-mi300")
+def test_a_trace_without_a_wall_clock_is_sent_when_told_when_it_began(victoria):
+    trace = wattribute.read(samples.path("trace"))
     with pytest.raises(OptionError, match="--start"):
         wattribute.send(trace, victoria.push())
     wattribute.send(trace, victoria.push(), start="2024-09-04T14:00Z")
-    found = victoria.query("sum(last_over_time(wattribute_energy_joules_total{run=~'simple-mi300.*'}[1h])) by (device)",
+    found = victoria.query("sum(last_over_time(wattribute_energy_joules_total{run=~'trace.*'}[1h])) by (host, device)",
                            1725458460)  # fmt: skip
     devices = wattribute.attribute(trace, by=("device",)).devices
-    measured = dict(zip(devices["device"], devices["measured_j"], strict=True))
-    assert {labels["device"]: v for labels, v in found} == pytest.approx(measured, rel=1e-6)
+    measured = {(host, device): joules for host, device, joules in devices["host", "device", "measured_j"].iter_rows()}
+    assert {(labels["host"], labels["device"]): v for labels, v in found} == pytest.approx(measured, rel=1e-6)
 
 
 def test_nothing_to_send_is_said(tmp_path):

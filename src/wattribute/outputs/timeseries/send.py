@@ -41,7 +41,8 @@ def send(
     (``influx:FILE?schema=milliwatts``); gives the number of points.
 
     ``start`` is the wall clock at the beginning of a recording that has none; ``secrets`` a file that only its owner
-    can read. Raises OptionError for a wrong address and OutputError for a server that does not take it.
+    can read. ``sleep`` waits between attempts. Raises OptionError for a wrong address and OutputError for a server that
+    does not take it.
     """
     target = None if to.startswith(FILES) else targets.parse(to)
     recording = as_recording(recording)

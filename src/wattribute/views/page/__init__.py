@@ -90,7 +90,11 @@ def view(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Page:
-    """Serve the page of a recording at an address and port (0: a free one); ``options`` are those of ``attribute``."""
+    """Serve the page of ``source``, a Recording or a path, at an address and port (0: a free one).
+
+    ``compare`` is a second one, shown beside it; ``progress`` is called with (done, whole) while tiles are made.
+    ``options`` are those of ``attribute``.
+    """
     from .server import PageServer
 
     session = _session(source, compare, progress, options)
@@ -109,7 +113,8 @@ def write_page(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> None:
-    """Write the page of a recording to one HTML file that needs nothing else; ``-`` is standard output."""
+    """Write the page of ``source`` to one HTML file at ``path`` (``-`` is standard output) that needs nothing
+    else; the rest as for :func:`view`: ``compare``, ``progress`` and ``options``."""
     from ...files import check_writable
     from . import selfcontained
 

@@ -29,10 +29,11 @@ def write_report(
     format: str | None = None,
     **selection: Any,
 ) -> Path:
-    """Tell the story of a recording (or a path to one) in a file; its ending says how: .html, .md or .pdf.
+    """Write a report of ``source``, a Recording or a path, to ``output``; its ending says how: .html, .md or .pdf.
 
-    With ``vs``, another recording or path, the story is how that one differs. Markdown keeps its pictures in a folder
-    beside it. ``-`` is standard output, in ``format`` (HTML by default). ``selection`` are options of ``attribute``.
+    With ``vs``, another recording or path, it reports how that one differs. ``zone`` is that of the emissions. Markdown
+    keeps its pictures in a folder beside it. ``-`` is standard output, in ``format`` (HTML by default).
+    ``selection`` are the options of ``attribute``.
     """
     ending = format_of(output, FORMATS, format)
     check_place(output, ending)

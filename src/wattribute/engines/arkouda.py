@@ -75,7 +75,8 @@ class Arkouda:
         return self.client.where(condition, yes, no)
 
     def join(self, arrays: Sequence[Any]) -> Any:
-        return self.client.concatenate(list(arrays))
+        some = [array for array in arrays if int(array.size)]
+        return self.client.concatenate(some) if some else arrays[0]  # of nothing at all it raises a NameError
 
     def cumsum(self, array: Any) -> Any:
         return self.client.cumsum(array)
@@ -139,7 +140,6 @@ _current: Server | None = None
 def connect(server: str = "localhost", port: int = _PORT) -> Server:
     """Connect to a running Arkouda server; ``attribute(…, engine="arkouda")`` then runs there."""
     global _current
-    client = _client()
     address = f"{server}:{port}"
     began = time.monotonic()
     try:
@@ -150,10 +150,11 @@ def connect(server: str = "localhost", port: int = _PORT) -> Server:
     if greeting[:1] + greeting[9:] != _ZMTP:
         answer = "it says nothing" if not greeting else "it speaks another protocol"
         raise ClusterError(f"{address} does not answer as an Arkouda server ({answer})")
+    left = max(0.1, _CONNECT_TIMEOUT_S - (time.monotonic() - began))
+    client = _client()  # only now: its import takes seconds
     with warnings.catch_warnings():  # of differing versions, which get a separate line
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            left = max(0.1, _CONNECT_TIMEOUT_S - (time.monotonic() - began))
             within(left, lambda: client.connect(server, port, timeout=_HEARTBEAT_TIMEOUT_S))
         except RuntimeWarning as warning:
             raise ClusterError(f"the Arkouda client does not fit the server at {address}; {_RELEASE}") from warning

@@ -155,8 +155,14 @@ def _completed(client: Any, futures: Sequence[Any], cancelled: bool = False) -> 
     except WattributeError:
         raise
     except (Exception, CancelledError) as error:  # Dask has no one kind for what can happen on the way
-        line = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise ClusterError(f"the Dask cluster cannot do the work ({line})") from error
+        raise ClusterError(f"the Dask cluster cannot do the work ({_reason(error)})") from error
+
+
+def _reason(error: BaseException) -> str:
+    """One line for an error of Dask's; of a task that was cancelled, why."""
+    if isinstance(error, CancelledError):
+        return str(error).rpartition("reason: ")[2].rstrip(".") or "the connection to the scheduler was lost"
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 # ------------------------------------------------------------------------------------------------------- on a worker
@@ -194,10 +200,7 @@ def _write(data: bytes, folder: str, locations: Sequence[int], files: Files) -> 
     """Some locations' files of an archive; each gets its name when complete, also if several workers write it."""
     code, source = _unpacked(data)
     _check(code, source, files, locations)
-    if not Path(folder).is_dir():
-        raise OutputError(
-            f"worker {cluster.here()} does not see the folder {folder}; write to a file system that all workers see"
-        )
+    _check_folder(folder)
     source = source.resumed() if hasattr(source, "resumed") else source
     with TemporaryDirectory(prefix=".", dir=folder) as own:
         for location in locations:
@@ -227,10 +230,19 @@ def _check(code: str, source: Any, files: Files, locations: Sequence[int]) -> No
         )
 
 
+def _check_folder(folder: str) -> None:
+    if not Path(folder).is_dir():
+        raise OutputError(
+            f"worker {cluster.here()} does not see the folder {folder}; write to a file system that all workers see"
+        )
+
+
 def _opened(data: bytes, ordered: bytes, locations: Sequence[int] | None = None) -> tuple[Common, Task, Grouping]:
     """What a task needs and asks, if this worker has the code and the files of its client."""
     common: Common = _unpacked(data)
     install(common.token, common.readings)
+    if common.spans is not None:
+        _check_folder(common.spans.path)
     order: Order = pickle.loads(ordered)
     chosen = order.task.locations if locations is None else locations
     _check(common.code, common.recording.spans, order.files, [*chosen, *_recorders(order.task)])
@@ -353,14 +365,17 @@ class _Run:
 
         reason = ""
         try:
-            self.client.wait_for_workers(1, timeout=cluster.WORKERS_S)  # all may have died, and be starting again
+            try:
+                self.client.wait_for_workers(1, timeout=cluster.WORKERS_S)  # all may have died, and be starting again
+            except TimeoutError:
+                return f"its workers died, and none came within {cluster.WORKERS_S} s"
             self.sent = self._send()
             for future in as_completed(list(self.sent), loop=self.client.loop):
                 reason = self._take(future) or reason
         except WattributeError:
             raise
         except (Exception, CancelledError) as error:  # Dask has no one kind for what can happen on the way
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = _reason(error)
         return reason
 
     def _send(self) -> dict[Any, int]:
@@ -399,11 +414,11 @@ class _Run:
             error = future.exception()
             if isinstance(error, WattributeError):
                 raise error
-            return f"{type(error).__name__}: {error}".splitlines()[0]
+            return _reason(error)
         try:
             answer = future.result()
         except (OSError, CancelledError) as error:  # its worker died with it, or the scheduler did
-            return str(error) or "the connection to the scheduler was lost"
+            return _reason(error)
         future.release()
         reduced, problems = pickle.loads(answer)  # made by our own workers a moment ago
         wrong = rollup.unbalanced(self.work.plan, reduced)

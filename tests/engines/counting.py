@@ -1,7 +1,7 @@
 """An Arkouda client of NumPy arrays that counts messages as the client 2026.02.27 sends them.
 
-A binary operation, a slice, a gather, a filter and an assignment are a command each, ``GroupBy`` and a sum of groups two,
-and an array that nobody holds any more is deleted by one.
+A binary operation, a slice, a gather, a filter and an assignment are a command each, ``GroupBy`` and a sum of groups
+two, and an array that nobody holds any more is deleted by one.
 """
 
 from collections import Counter

@@ -261,7 +261,7 @@ def answers(client: Any) -> bool:
     while client.status == "connecting" and time.monotonic() < until:
         time.sleep(0.05)
     try:
-        client.nthreads()
+        within(SILENCE_S, client.nthreads)
     except Exception:  # any error means: no answer
         return False
     return True

@@ -159,10 +159,8 @@ def _completed(client: Any, futures: Sequence[Any], cancelled: bool = False) -> 
 
 
 def _reason(error: BaseException) -> str:
-    """One line for an error of Dask's; of a task that was cancelled, why."""
-    if isinstance(error, CancelledError):
-        return str(error).rpartition("reason: ")[2].rstrip(".") or "the connection to the scheduler was lost"
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    """One line about an error of Dask's; one of a task that was cancelled has a reason."""
+    return getattr(error, "reason", "") or f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 # ------------------------------------------------------------------------------------------------------- on a worker

@@ -137,16 +137,18 @@ def test_a_worker_that_comes_late_with_other_code_refuses(trace, monkeypatch):
 # ------------------------------------------------------------------------------------------------------ other files
 
 
-def write(folder, work_ticks):
+def write(folder, work_ticks, calls=1):
     """One thread and a counter; archives of two lengths of work differ in their event files only."""
+    step = work_ticks // calls
     with Writer(folder) as trace:
         node = trace.node("host", "node", domain="shared_memory")
         process = trace.process("MPI Rank 0", node)
         main, work = trace.region("main"), trace.region("work")
         thread = trace.location("Master thread", process)
         thread.enter(0, main)
-        thread.enter(1_000, work)
-        thread.leave(1_000 + work_ticks, work)
+        for begin in range(1_000, 1_000 + work_ticks, step):
+            thread.enter(begin, work)
+            thread.leave(begin + step, work)
         thread.leave(1_000_000, main)
         meter = trace.location("energy", process, "metric")
         metric = trace.metric_class([trace.member("powercap:::ENERGY_UJ:ZONE0", "uJ")])
@@ -156,44 +158,78 @@ def write(folder, work_ticks):
     return folder
 
 
-def test_identity_is_size_time_and_the_ends(tmp_path):
+def test_identity_of_a_file_is_its_status_and_of_a_copy_all_bytes(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
-    one.write_bytes(b"a" * 10_000)
+    one.write_bytes(b"a" * 20_000)
     shutil.copy2(one, other)
-    assert identity.of_file(str(one)) == identity.of_file(str(other))  # a copy that keeps its times
-    known = os.stat(one).st_mtime_ns
-    other.write_bytes(b"a" * 9_999 + b"b")
-    os.utime(other, ns=(known, known))
+    assert identity.of_file(str(one)) == identity.of_file(str(one))
     assert identity.of_file(str(one)) != identity.of_file(str(other))
-    other.write_bytes(b"a" * 10_000)
-    os.utime(other, ns=(known, known + 1))
-    assert identity.of_file(str(one)) != identity.of_file(str(other))
-    assert identity.of_file(str(tmp_path / "none")) == b""
+    content = [identity.of_file(str(path), content=True).content for path in (one, other)]
+    assert content[0] == content[1]
+    write_same_status(other, b"a" * 10_000 + b"b" + b"a" * 9_999)
+    assert identity.of_file(str(other), content=True).content != content[0]
+    assert identity.of_file(str(tmp_path / "none")) == identity.FileIdentity()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts need root")
-def test_another_file_under_the_same_path(tmp_path):
-    """A worker on whose node another archive of the same definitions lies under the client's path."""
-    here, there = write(tmp_path / "here", 300_000), write(tmp_path / "there", 700_000)
-    definitions = [(folder / "traces.def").read_bytes() for folder in (here, there)]
-    assert definitions[0] == definitions[1]
+def write_same_status(path, content):
+    """Other bytes; size and time of the last change stay."""
+    before = path.stat()
+    assert len(content) == before.st_size
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def elsewhere(here, there):
+    """The command in front of a worker on whose node another folder lies under the client's path."""
     mount = subprocess.run(["unshare", "-m", "mount", "--bind", there, here], capture_output=True)
     if mount.returncode:
         pytest.skip(f"no mounts here: {mount.stderr.decode()}")
-    elsewhere = ["unshare", "-m", "sh", "-c", f'mount --bind {there} {here} && exec "$@"', "sh"]
-    refused = pytest.raises(NoDataError, match=r"worker .* has another file than the client under .*\.evt")
-    with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", elsewhere), refused:
+    return ["unshare", "-m", "sh", "-c", f'mount --bind {there} {here} && exec "$@"', "sh"]
+
+
+REFUSED = r"worker .* has another file than the client under .*\.evt \(its size or its bytes differ\)"
+
+
+def test_another_file_under_the_same_path(tmp_path):
+    """Another archive of the same definitions."""
+    here, there = write(tmp_path / "here", 300_000), write(tmp_path / "there", 700_000)
+    definitions = [(folder / "traces.def").read_bytes() for folder in (here, there)]
+    assert definitions[0] == definitions[1]
+    refused = pytest.raises(NoDataError, match=REFUSED)
+    with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", elsewhere(here, there)), refused:
         wattribute.attribute(here, engine=f"dask:{address}")
 
 
-def test_a_file_that_changes_on_the_way(tmp_path, dask):
+def test_a_copy_is_as_good_and_other_bytes_of_the_same_size_and_time_are_refused(tmp_path):
+    """One byte in the middle of a file of events tells; a copy may have times of its own."""
+    here, there = write(tmp_path / "here", 300_000, calls=3_000), tmp_path / "there"
+    shutil.copytree(here, there, copy_function=shutil.copy)
+    expected = wattribute.attribute(here)
+    with scheduler(tmp_path) as (address, _), worker(address, tmp_path / "w", elsewhere(here, there)):
+        found = wattribute.attribute(here, engine=f"dask:{address}")
+        assert found.rows.equals(expected.rows)
+        convert(here, tmp_path / "out.watt", engine=f"dask:{address}")
+        assert wattribute.attribute(tmp_path / "out.watt").rows.equals(expected.rows)
+        events = there / "traces" / "0.evt"
+        shutil.copy2(here / "traces" / "0.evt", events)
+        content = bytearray(events.read_bytes())
+        content[content.index((201_000).to_bytes(8, "little"))] += 1  # the end of a call, one tick later
+        write_same_status(events, bytes(content))
+        with pytest.raises(NoDataError, match=REFUSED):
+            wattribute.attribute(here, engine=f"dask:{address}")
+
+
+def test_a_file_that_changes_on_the_way(tmp_path):
     """Read by the client, changed before the workers fold it."""
     folder = write(tmp_path / "trace", 300_000)
     recording = wattribute.read(folder)
     files = identity.of_locations(recording.spans, recording.spans.locations())
     assert not identity.different(recording.spans, files, recording.spans.locations())
     os.utime(folder / "traces" / "0.evt", ns=(1, 1))
-    assert identity.different(recording.spans, files, recording.spans.locations()).endswith("0.evt")
+    with pytest.raises(identity.CopyError, match=r"0\.evt"):
+        identity.different(recording.spans, files, recording.spans.locations())
+    with pytest.raises(NoDataError, match=r"0\.evt was changed while it was read"):
+        identity.with_content(recording.spans, files)
 
 
 def test_a_file_that_only_the_worker_has(tmp_path):

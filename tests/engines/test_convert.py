@@ -69,7 +69,7 @@ def test_a_worker_that_does_not_see_the_folder(tmp_path, trace):
     with pytest.raises(OutputError, match=r"worker .* does not see the folder"):
         engine._write(data, str(tmp_path / "none"), [0], {})
     with pytest.raises(NoDataError, match="has another file than the client"):
-        engine._write(data, str(tmp_path), [0], {0: (b"another", b"another")})
+        engine._write(data, str(tmp_path), [0], {0: (engine.identity.FileIdentity(b"another"),) * 2})
 
 
 def test_engines_that_do_not_convert(tmp_path, trace):

@@ -2,8 +2,10 @@
 
 import contextlib
 import dataclasses
+import os
 import re
 import shutil
+import signal
 import threading
 import time
 
@@ -113,6 +115,17 @@ def test_a_scheduler_that_goes_away_at_once_is_an_error(tmp_path, trace, monkeyp
         recording = dataclasses.replace(recording, spans=Deadly(recording.spans, first, tmp_path / "died", pid))
         with pytest.raises(ClusterError, match="went away before anything was finished"):
             wattribute.attribute(recording, engine=f"dask:{address}", process="Rank 0$", metric="energy_count")
+
+
+def test_a_scheduler_that_hangs_is_given_up(tmp_path, trace, monkeypatch):
+    """Stopped, it keeps its connections and answers nothing."""
+    with cluster.session(), scheduler(tmp_path) as (address, pid), worker(address, tmp_path / "w"):
+        wattribute.attribute(trace, engine=f"dask:{address}")
+        monkeypatch.setattr(cluster, "SILENCE_S", 1)
+        monkeypatch.setattr(cluster, "CONNECT_S", 1)
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(ClusterError, match=r"was lost|no Dask scheduler answers"):
+            wattribute.attribute(trace, engine=f"dask:{address}")
 
 
 def test_other_versions_are_told(tmp_path, trace):

@@ -13,6 +13,7 @@ import io
 import socket
 import time
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,8 +40,9 @@ _PORT = 5555
 _CONNECT_TIMEOUT_S = 5
 _HEARTBEAT_TIMEOUT_S = 10  # without a heartbeat, which a busy server has as well, it is gone
 _SIGNATURE, _ZMTP = 10, b"\xff\x7f"  # bytes of ZeroMQ's signature; the first and the last of them
-# NumPy's arrays needed up to 324 at the peak of a fold with bounds; what a server needs was not measured
-_BYTES_PER_SPAN = 400
+# arrays of the client 2026.02.27 took 500 bytes a span and device at the peak of a fold with bounds; sorting takes more
+_BYTES_PER_SPAN = 500
+_BYTES_PER_CURVE = 100  # of a span, for each device that its location uses
 TOGETHER_EVENTS = 4_000_000  # of small groups, which cost more in commands than in work
 _RELEASE = (
     "install the one of the server's release: pip install 'arkouda @ git+https://github.com/Bears-R-Us/arkouda@TAG'"
@@ -75,7 +77,8 @@ class Arkouda:
         return self.client.where(condition, yes, no)
 
     def join(self, arrays: Sequence[Any]) -> Any:
-        return self.client.concatenate(list(arrays))
+        some = [array for array in arrays if int(array.size)]
+        return self.client.concatenate(some) if some else arrays[0]  # of nothing at all it raises a NameError
 
     def cumsum(self, array: Any) -> Any:
         return self.client.cumsum(array)
@@ -139,7 +142,6 @@ _current: Server | None = None
 def connect(server: str = "localhost", port: int = _PORT) -> Server:
     """Connect to the Arkouda ``server`` at ``port``; ``attribute(…, engine="arkouda")`` then runs there."""
     global _current
-    client = _client()
     address = f"{server}:{port}"
     began = time.monotonic()
     try:
@@ -150,10 +152,11 @@ def connect(server: str = "localhost", port: int = _PORT) -> Server:
     if greeting[:1] + greeting[9:] != _ZMTP:
         answer = "it says nothing" if not greeting else "it speaks another protocol"
         raise ClusterError(f"{address} does not answer as an Arkouda server ({answer})")
+    left = max(0.1, _CONNECT_TIMEOUT_S - (time.monotonic() - began))
+    client = _client()  # only now: its import takes seconds
     with warnings.catch_warnings():  # of differing versions, which get a separate line
         warnings.simplefilter("error", RuntimeWarning)
         try:
-            left = max(0.1, _CONNECT_TIMEOUT_S - (time.monotonic() - began))
             within(left, lambda: client.connect(server, port, timeout=_HEARTBEAT_TIMEOUT_S))
         except RuntimeWarning as warning:
             raise ClusterError(f"the Arkouda client does not fit the server at {address}; {_RELEASE}") from warning
@@ -265,7 +268,7 @@ def _check(plan: Plan) -> None:
 def _solve(work: Work, groups: Sequence[tuple[int, ...]], verbs: Verbs) -> GroupResult:
     """The parts and books of some groups of one view, which share no location."""
     recording, plan = work.recording, work.plan
-    where = _Locations(recording, plan, groups[0], verbs)
+    where = _Locations(recording, plan, groups, verbs)
     crowd = sorted({location for group in groups for location in asked(plan, group)})
     locations = sorted({location for group in groups for location in users(plan, group)})
     known: dict[int, Intervals] = {}
@@ -305,9 +308,12 @@ def _fitting(locations: Sequence[int], devices: Mapping[int, DeviceCurves]) -> l
 class _Locations:
     """The spans of a group's locations that count, on the server; those last asked for are kept."""
 
-    def __init__(self, recording: Recording, plan: Plan, group: Sequence[int], verbs: Verbs) -> None:
+    def __init__(self, recording: Recording, plan: Plan, groups: Sequence[tuple[int, ...]], verbs: Verbs) -> None:
         self.recording, self.verbs = recording, verbs
-        mask = masks(recording, plan.sources[group[0]].of)
+        rows_of_groups = [row for group in groups for row in group]
+        devices = Counter(user for row in rows_of_groups for user in plan.sources[row].users)
+        self.span_bytes = _BYTES_PER_SPAN + _BYTES_PER_CURVE * max(devices.values(), default=1)
+        mask = masks(recording, plan.sources[rows_of_groups[0]].of)
         kinds = [str(kind) == "gpu" for kind in recording.locations.kind]
         one_of = {kind: kinds.index(kind) for kind in set(kinds)}
         rows = [plan.keys.masked(mask(one_of[kind])).row for kind in sorted(one_of)]
@@ -318,25 +324,25 @@ class _Locations:
     def spans(self, locations: Sequence[int]) -> tuple[arrays.Lanes, Any]:
         """Spans and their rows."""
         if self._last[0] != list(locations):
-            lanes = _lanes(self.verbs, self.recording.spans, locations)
+            lanes = _lanes(self.verbs, self.recording.spans, locations, self.span_bytes)
             kinds = [self.kind[location] for location in locations]
             self._last = list(locations), arrays.kept(lanes, self.row_of, kinds)
         spans: tuple[arrays.Lanes, Any] = self._last[1]
         return spans
 
 
-def _lanes(verbs: Verbs, source: Any, locations: Sequence[int]) -> arrays.Lanes:
+def _lanes(verbs: Verbs, source: Any, locations: Sequence[int], span_bytes: int) -> arrays.Lanes:
     """The spans of some locations of a source, on the server."""
     if isinstance(source, SpanWindow):
-        return arrays.between(_lanes(verbs, source.inner, locations), source.begin, source.end)
+        return arrays.between(_lanes(verbs, source.inner, locations, span_bytes), source.begin, source.end)
     if isinstance(source, ArchivedSpans):
         files = {at: source.folder / f"{at}.parquet" for at in locations}
         sizes = [_rows(files[at]) for at in locations]
         if all(size is not None for size in sizes) and any(sizes):
             there = [files[at] for at, size in zip(locations, sizes, strict=True) if size]
-            _check_memory(verbs, sum(size or 0 for size in sizes), len(locations))
+            _check_memory(verbs, sum(size or 0 for size in sizes), len(locations), span_bytes)
             return arrays.lanes(verbs, verbs.read(there), [size or 0 for size in sizes])
-    return _sent(verbs, spans_of(source, locations))
+    return _sent(verbs, spans_of(source, locations), span_bytes)
 
 
 def _rows(file: Path) -> int | None:
@@ -352,9 +358,9 @@ def _rows(file: Path) -> int | None:
         return None
 
 
-def _check_memory(verbs: Verbs, spans: int, locations: int) -> None:
+def _check_memory(verbs: Verbs, spans: int, locations: int, span_bytes: int) -> None:
     """Refuse spans that would fill the server's memory: it ends when an array does not fit."""
-    free, need = verbs.free_bytes(), spans * _BYTES_PER_SPAN
+    free, need = verbs.free_bytes(), spans * span_bytes
     if free is not None and need > free:
         raise ClusterError(
             f"{spans:,} spans of {locations} locations need about {need / 1e9:.3g} GB on the Arkouda server, which has "
@@ -363,8 +369,8 @@ def _check_memory(verbs: Verbs, spans: int, locations: int) -> None:
         )
 
 
-def _sent(verbs: Verbs, tables: Sequence[Spans]) -> arrays.Lanes:
-    _check_memory(verbs, sum(map(len, tables)), len(tables))
+def _sent(verbs: Verbs, tables: Sequence[Spans], span_bytes: int = _BYTES_PER_SPAN) -> arrays.Lanes:
+    _check_memory(verbs, sum(map(len, tables)), len(tables), span_bytes)
     whole = {name: np.concatenate([getattr(spans, name) for spans in tables]) for name in COLUMNS}
     wide = {name: column if column.dtype == bool else column.astype(np.int64) for name, column in whole.items()}
     return arrays.lanes(verbs, {name: verbs.put(column) for name, column in wide.items()}, [len(t) for t in tables])

@@ -117,6 +117,7 @@ def fold(
         below[1:] = verbs.sums(code[spans.parent[inner]], size, [column[inner] for column in columns[1:]])
     whole = own if outer is None else verbs.sums(code[outer], size, [column[outer] for column in columns])
     bounds = _bounds(spans, tables, code, rows, outer, nested)
+    tables.slots.clear()  # they name each other: the server would keep their arrays until the next garbage collection
 
     def of(lane: int) -> Fold:
         part, count = slice(lane * rows, (lane + 1) * rows), len(curves[lane])

@@ -11,11 +11,12 @@ import os
 import sys
 import tempfile
 import time
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 from ..errors import ClusterError, MissingExtraError
@@ -24,7 +25,10 @@ from .local import available
 
 CONNECT_S = 5
 WORKERS_S = 15  # the first may be starting
+SILENCE_S = 60  # of a scheduler that may be busy
+_ASK_S = 10
 _RESTART_S = 600
+_LOGGERS = ("distributed", "distributed.client", "distributed.gc")  # Dask gives each of them a level
 _COMPARED_PACKAGES = ("wattribute", "numpy")
 _MALLOC_VARIABLE = "MALLOC_TRIM_THRESHOLD_"  # Dask's value of it gives memory back after every large array
 
@@ -69,6 +73,15 @@ def session() -> Iterator[None]:
 @contextmanager
 def connected(address: str, workers: int | None) -> Iterator[Any]:
     """A client of the cluster at ``address``; without one the client open in this process, else workers here."""
+    with _client(address, workers) as client:
+        try:
+            yield client
+        except (_distributed().comm.CommClosedError, CancelledError) as error:
+            raise ClusterError("the connection to the Dask scheduler was lost; nothing was finished") from error
+
+
+@contextmanager
+def _client(address: str, workers: int | None) -> Iterator[Any]:
     if not address:
         try:
             yield _distributed().get_client()
@@ -111,15 +124,40 @@ def _reached(distributed: Any, address: str) -> Iterator[Any]:
                 distributed.comm.get_address_host_port(address)
                 kind = within(CONNECT_S, lambda: _run_loop(lambda: _identity(distributed, address))).get("type")
                 if kind != "Scheduler":
-                    raise ValueError(f"it answers as a {kind}")
+                    raise ValueError(f"it answers as a {kind}" if kind else "its answer is not that of a scheduler")
             client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
         except Exception as error:  # bytes of another protocol end in any kind, MemoryError among them
             raise ClusterError(
                 f"no Dask scheduler answers at {address} within {CONNECT_S} s ({_reason(error)}); "
                 "is it running, and is the address the one it printed (tcp://HOST:8786)?"
             ) from error
-        with client:
+        with client, _watched(client):
             yield client
+
+
+@contextmanager
+def _watched(client: Any) -> Iterator[None]:
+    """Cut the connection to a scheduler that is connected and silent: Dask would wait for it without end."""
+    done = Event()
+
+    def cut() -> None:
+        client.rpc.remove(client.scheduler.address, reason="the scheduler does not answer")
+        client.scheduler_comm.comm.abort()
+
+    def watch() -> None:
+        while not done.wait(_ASK_S) and client.status == "running":
+            try:
+                within(SILENCE_S, client.nthreads)
+            except TimeoutError:
+                client.loop.add_callback(cut)
+            except Exception:  # it was closed meanwhile
+                return
+
+    Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def _reason(error: BaseException) -> str:
@@ -206,13 +244,15 @@ def _own(distributed: Any, workers: int) -> Iterator[Any]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence Dask's messages on stderr: we report the same in one line."""
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def answers(client: Any) -> bool:
@@ -221,7 +261,7 @@ def answers(client: Any) -> bool:
     while client.status == "connecting" and time.monotonic() < until:
         time.sleep(0.05)
     try:
-        client.nthreads()
+        within(SILENCE_S, client.nthreads)
     except Exception:  # any error means: no answer
         return False
     return True

@@ -11,12 +11,12 @@ from __future__ import annotations
 import pickle
 import shutil
 from asyncio import CancelledError
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,13 +30,16 @@ from ..errors import ClusterError, NoDataError, OutputError, WattributeError
 from ..model import Intervals, Problem, Recording
 from . import cluster, identity
 from .convert import batches
-from .readings import Readings, StoredSignal, gather, hosts, install, look, of_signals, packed
+from .identity import CopyError, Files
+from .readings import Readings, SignalSurvey, StoredSignal, gather, hosts, install, look, of_signals, packed
 from .tasks import TASKS_PER_SLOT, Large, Task, cut
 from .work import LINES, EngineResult, Work, reduce, solve
 
 RETRIES = 2  # of a task that failed; Dask itself repeats what a dead worker was doing
 ROUNDS = 3  # how often what was scattered may be lost with its workers
 _UNREADABLE_KINDS = ("missing", "permission", "io")
+
+T = TypeVar("T")
 
 
 def reach(where: str, threads: int | None) -> None:
@@ -48,8 +51,10 @@ def reach(where: str, threads: int | None) -> None:
 def run(work: Work) -> EngineResult:
     """Solve every group on the workers of a cluster."""
     with cluster.connected(work.where, work.threads) as client:
-        slots = cluster.check(client, work.threads)
-        return _Run(client, work, cut(work, slots)).finish()
+        tasks = cut(work, cluster.check(client, work.threads))
+        whole = Task(work.plan, (), tuple(range(len(work.plan.sources))), 0)
+        locations = [*whole.locations, *_recorders(whole)]
+        return _identified(work.recording.spans, locations, lambda files: _Run(client, work, tasks, files).finish())
 
 
 def survey(where: str, threads: int | None, readings: Readings, locations: Sequence[int]) -> Signals:
@@ -57,14 +62,16 @@ def survey(where: str, threads: int | None, readings: Readings, locations: Seque
     with cluster.connected(where, threads) as client:
         slots = cluster.check(client, threads)
         batches = hosts(readings, locations, slots * TASKS_PER_SLOT)
-        known = identity.of_locations(readings.source, locations)
         common = client.scatter(packed((identity.code(), readings)), broadcast=True, hash=False)
-        own = [{at: known[at] for at in batch if at in known} for batch in batches]
-        futures = [
-            client.submit(_look, common, batch, files, pure=False, retries=RETRIES)
-            for batch, files in zip(batches, own, strict=True)
-        ]
-        answers = [pickle.loads(answer) for _, answer in _completed(client, futures) if answer is not None]
+
+        def ask(files: Files) -> list[SignalSurvey]:
+            futures = [
+                client.submit(_look, common, batch, _some(files, batch), pure=False, retries=RETRIES)
+                for batch in batches
+            ]
+            return [pickle.loads(answer) for _, answer in _completed(client, futures) if answer is not None]
+
+        answers = _identified(readings.source, locations, ask)
     return gather(readings, answers, readings.source.absorb)
 
 
@@ -74,39 +81,61 @@ def write_spans(
     """Write the spans of every location into a folder of an archive; see ``engines.convert``."""
     locations = list(recording.spans.locations())
     with cluster.connected(where, threads) as client:
-        some = batches(recording, locations, cluster.check(client, threads) * TASKS_PER_SLOT)
-        files = identity.of_locations(recording.spans, locations)
-        noticed: list[Problem] = []
-        written = 0
-        for attempt in range(RETRIES + 1):
-            if attempt:
-                cluster.check(client)  # all may have died, and be starting again
-            common = client.scatter(packed((identity.code(), recording.spans)), broadcast=True, hash=False)
-            futures = {}
-            for batch in some:
-                own = {at: files[at] for at in batch if at in files}
-                future = client.submit(_write, common, str(folder), batch, own, pure=False, retries=RETRIES)
-                futures[future] = batch
-            lost = []
-            for future, answer in _completed(client, list(futures), cancelled=attempt < RETRIES):
-                if answer is None:  # what was sent to the workers died with one of them: send it again
-                    lost.append(futures[future])
-                    continue
-                decoded, problems = pickle.loads(answer)
-                if decoded is None:
-                    noticed += problems
-                else:
-                    recording.spans.absorb(decoded)  # type: ignore[attr-defined]
-                written += 1
-                if progress:
-                    progress(written, written + len(lost) + len(futures))
-            some = lost
-            if not some:
-                break
+        tasks = batches(recording, locations, cluster.check(client, threads) * TASKS_PER_SLOT)
+
+        def ask(files: Files) -> list[Problem]:
+            return _write_batches(client, folder, recording, tasks, files, progress)
+
+        noticed = _identified(recording.spans, locations, ask)
     for leftover in folder.glob(".*"):  # of a worker that died
         shutil.rmtree(leftover, ignore_errors=True)
     noticed.sort(key=lambda problem: -1 if problem.location is None else problem.location)
     return replace(recording, noticed=(*recording.noticed, *noticed))
+
+
+def _write_batches(
+    client: Any, folder: Path, recording: Recording, tasks: Sequence[list[int]], files: Files, progress: Any
+) -> list[Problem]:
+    """Have batches of locations written, those that were lost with their workers again."""
+    noticed: list[Problem] = []
+    written, left = 0, tasks
+    for attempt in range(RETRIES + 1):
+        if attempt:
+            cluster.check(client)  # all may have died, and be starting again
+        common = client.scatter(packed((identity.code(), recording.spans)), broadcast=True, hash=False)
+        futures = {}
+        for batch in left:
+            own = _some(files, batch)
+            futures[client.submit(_write, common, str(folder), batch, own, pure=False, retries=RETRIES)] = batch
+        left = []
+        for future, answer in _completed(client, list(futures), cancelled=attempt < RETRIES):
+            if answer is None:  # what was sent to the workers died with one of them: send it again
+                left.append(futures[future])
+                continue
+            decoded, problems = pickle.loads(answer)
+            if decoded is None:
+                noticed += problems
+            else:
+                recording.spans.absorb(decoded)  # type: ignore[attr-defined]
+            written += 1
+            if progress:
+                progress(written, len(tasks))
+        if not left:
+            break
+    return noticed
+
+
+def _identified(source: Any, locations: Sequence[int], ask: Callable[[Files], T]) -> T:
+    """Ask with the identities of files; if a worker has what may be copies, again with hashes of all bytes."""
+    files = identity.of_locations(source, locations)
+    try:
+        return ask(files)
+    except CopyError:
+        return ask(identity.with_content(source, files))
+
+
+def _some(files: Files, locations: Iterable[int]) -> Files:
+    return {location: files[location] for location in locations if location in files}
 
 
 def _completed(client: Any, futures: Sequence[Any], cancelled: bool = False) -> Iterator[tuple[Any, bytes | None]]:
@@ -126,8 +155,12 @@ def _completed(client: Any, futures: Sequence[Any], cancelled: bool = False) -> 
     except WattributeError:
         raise
     except (Exception, CancelledError) as error:  # Dask has no one kind for what can happen on the way
-        line = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise ClusterError(f"the Dask cluster cannot do the work ({line})") from error
+        raise ClusterError(f"the Dask cluster cannot do the work ({_reason(error)})") from error
+
+
+def _reason(error: BaseException) -> str:
+    """One line about an error of Dask's; one of a task that was cancelled has a reason."""
+    return getattr(error, "reason", "") or f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 # ------------------------------------------------------------------------------------------------------- on a worker
@@ -149,10 +182,10 @@ class Order(NamedTuple):
 
     task: Task
     how: Grouping
-    files: Mapping[int, tuple[bytes, ...]]
+    files: Files
 
 
-def _look(data: bytes, locations: Sequence[int], files: Mapping[int, tuple[bytes, ...]]) -> bytes:
+def _look(data: bytes, locations: Sequence[int], files: Files) -> bytes:
     """Survey the signals of some locations."""
     code, readings = _unpacked(data)
     _check(code, readings.source, files, locations)
@@ -161,14 +194,11 @@ def _look(data: bytes, locations: Sequence[int], files: Mapping[int, tuple[bytes
     return packed(surveyed)
 
 
-def _write(data: bytes, folder: str, locations: Sequence[int], files: Mapping[int, tuple[bytes, ...]]) -> bytes:
+def _write(data: bytes, folder: str, locations: Sequence[int], files: Files) -> bytes:
     """Some locations' files of an archive; each gets its name when complete, also if several workers write it."""
     code, source = _unpacked(data)
     _check(code, source, files, locations)
-    if not Path(folder).is_dir():
-        raise OutputError(
-            f"worker {cluster.here()} does not see the folder {folder}; write to a file system that all workers see"
-        )
+    _check_folder(folder)
     source = source.resumed() if hasattr(source, "resumed") else source
     with TemporaryDirectory(prefix=".", dir=folder) as own:
         for location in locations:
@@ -186,15 +216,22 @@ def _unpacked(data: bytes) -> Any:
     return pickle.loads(data)
 
 
-def _check(code: str, source: Any, files: Mapping[int, tuple[bytes, ...]], locations: Sequence[int]) -> None:
+def _check(code: str, source: Any, files: Files, locations: Sequence[int]) -> None:
     """Refuse work for which this worker has other code or other files than its client."""
     if identity.code() != code:
         raise ClusterError(f"worker {cluster.here()} {cluster.other_code('')}")
     path = identity.different(source, files, locations)
     if path:
         raise NoDataError(
-            f"worker {cluster.here()} has another file than the client under {path} (size, time of change, or first or "
-            "last block differ); use a file system that all workers see, or copies that keep their times (rsync -a)"
+            f"worker {cluster.here()} has another file than the client under {path} (its size or its bytes differ); "
+            "use a file system that all workers see, or copies of the client's files"
+        )
+
+
+def _check_folder(folder: str) -> None:
+    if not Path(folder).is_dir():
+        raise OutputError(
+            f"worker {cluster.here()} does not see the folder {folder}; write to a file system that all workers see"
         )
 
 
@@ -202,6 +239,8 @@ def _opened(data: bytes, ordered: bytes, locations: Sequence[int] | None = None)
     """What a task needs and asks, if this worker has the code and the files of its client."""
     common: Common = _unpacked(data)
     install(common.token, common.readings)
+    if common.spans is not None:
+        _check_folder(common.spans.path)
     order: Order = pickle.loads(ordered)
     chosen = order.task.locations if locations is None else locations
     _check(common.code, common.recording.spans, order.files, [*chosen, *_recorders(order.task)])
@@ -287,12 +326,11 @@ def _seen(problems: Sequence[Problem], locations: Sequence[int]) -> list[Problem
 class _Run:
     """One question on its way: what was sent, what came back, what was lost and goes again."""
 
-    def __init__(self, client: Any, work: Work, tasks: Sequence[Task | Large]) -> None:
+    def __init__(self, client: Any, work: Work, tasks: Sequence[Task | Large], files: Files) -> None:
         self.client, self.work = client, work
         self.left: dict[int, Task | Large] = dict(enumerate(tasks))
         self.how = rollup.grouping(work.recording, work.plan)
-        whole = Task(work.plan, (), tuple(range(len(work.plan.sources))), 0)
-        self.files = identity.of_locations(work.recording.spans, [*whole.locations, *_recorders(whole)])
+        self.files = files
         self.sums: list[RowSums] = []
         self.problems: list[Problem] = []
         self.sent: dict[Any, int] = {}
@@ -325,14 +363,17 @@ class _Run:
 
         reason = ""
         try:
-            self.client.wait_for_workers(1, timeout=cluster.WORKERS_S)  # all may have died, and be starting again
+            try:
+                self.client.wait_for_workers(1, timeout=cluster.WORKERS_S)  # all may have died, and be starting again
+            except TimeoutError:
+                return f"its workers died, and none came within {cluster.WORKERS_S} s"
             self.sent = self._send()
             for future in as_completed(list(self.sent), loop=self.client.loop):
                 reason = self._take(future) or reason
         except WattributeError:
             raise
         except (Exception, CancelledError) as error:  # Dask has no one kind for what can happen on the way
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            reason = _reason(error)
         return reason
 
     def _send(self) -> dict[Any, int]:
@@ -362,7 +403,7 @@ class _Run:
     def _order(self, task: Task) -> bytes:
         how = self.how.of(task.sources)._replace(location=np.empty(0, np.int64), shown=np.empty(0, bool))
         needed = (*task.locations, *_recorders(task))
-        return packed(Order(task, how, {at: self.files[at] for at in needed if at in self.files}))
+        return packed(Order(task, how, _some(self.files, needed)))
 
     def _take(self, future: Any) -> str:
         """Keep the answer of a task, or the reason why it was lost."""
@@ -371,11 +412,11 @@ class _Run:
             error = future.exception()
             if isinstance(error, WattributeError):
                 raise error
-            return f"{type(error).__name__}: {error}".splitlines()[0]
+            return _reason(error)
         try:
             answer = future.result()
         except (OSError, CancelledError) as error:  # its worker died with it, or the scheduler did
-            return str(error) or "the connection to the scheduler was lost"
+            return _reason(error)
         future.release()
         reduced, problems = pickle.loads(answer)  # made by our own workers a moment ago
         wrong = rollup.unbalanced(self.work.plan, reduced)

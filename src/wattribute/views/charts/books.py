@@ -96,18 +96,18 @@ def bars(devices: Sequence[BookBar], theme: Theme, unit: str, titles: Mapping[st
         ),
     }
     blocks = layer(rows, width=WIDTH - 40, height=height).mark_rect(strokeWidth=1.5).encode(
-        x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("y:Q", **y), y2="y2:Q", color=fixed("ground"),
-        stroke=alt.Stroke("edge:N", scale=None, legend=None), strokeDash=alt.value([4, 3]),
+        x=alt.X("start:Q", **x), x2=alt.X2("end:Q"), y=alt.Y("y:Q", **y), y2=alt.Y2("y2:Q"), color=fixed("ground"),
+        stroke=alt.Stroke("edge:N", scale=None, legend=None), strokeDash=alt.StrokeDashValue([4, 3]),
         tooltip=hover(rows, **_CARD),
     )  # fmt: skip
     idle = [row for row in rows if row["kind"] == "idle"]
     stripes = hatch(idle, theme, x="start", x2="end", y="y", y2="y2", step=most / WIDTH * 6, scales={"x": x, "y": y})
     texts = layer([row for row in rows if row["text"]]).mark_text(align="left", dx=5, baseline="middle").encode(
-        x=alt.X("start:Q", **x), y=alt.Y("middle:Q", **y), text="text:N", color=fixed("ink")
+        x=alt.X("start:Q", **x), y=alt.Y("middle:Q", **y), text=alt.Text("text:N"), color=fixed("ink")
     )  # fmt: skip
     sums: Rows = [{"y": i + 0.5, "text": amount(book.measured_j, unit)} for i, book in enumerate(devices)]
     ends = layer(sums).mark_text(align="left", dx=6, baseline="middle", fontWeight=600).encode(
-        x=alt.value(WIDTH - 40), y=alt.Y("y:Q", **y), text="text:N"
+        x=alt.XValue(WIDTH - 40), y=alt.Y("y:Q", **y), text=alt.Text("text:N")
     )  # fmt: skip
     return alt.layer(blocks, stripes, texts, ends)
 

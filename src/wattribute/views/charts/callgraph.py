@@ -109,7 +109,7 @@ def _picture(graph: Graph, theme: Theme) -> Any:
     curves = layer(lines, width=WIDTH, height=places.height).mark_line(
         color=theme.muted, opacity=0.55, strokeCap="round", strokeJoin="round"
     ).encode(
-        x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), detail="edge:N", order="order:Q",
+        x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), detail=alt.Detail("edge:N"), order=alt.Order("order:Q"),
         strokeWidth=alt.StrokeWidth("width:Q", scale=None, legend=None),
         tooltip=hover(lines, caller="caller", callee="callee", energy="energy"),
     )  # fmt: skip
@@ -118,7 +118,7 @@ def _picture(graph: Graph, theme: Theme) -> Any:
     )  # fmt: skip
     base = layer(boxes)
     rects = base.mark_rect(cornerRadius=4, stroke=theme.muted, strokeWidth=0.6).encode(
-        x=alt.X("x:Q", **x), x2="x2:Q", y=alt.Y("y:Q", **y), y2="y2:Q", color=fixed("ground"),
+        x=alt.X("x:Q", **x), x2=alt.X2("x2:Q"), y=alt.Y("y:Q", **y), y2=alt.Y2("y2:Q"), color=fixed("ground"),
         tooltip=hover(boxes, **_CARD),
     )  # fmt: skip
     texts = [
@@ -135,7 +135,7 @@ def _picture(graph: Graph, theme: Theme) -> Any:
         layer([head for head in heads if head["side"] == side and head["words"]])
         .mark_text(align=side, baseline="bottom", dx=7 if side == "left" else -7, dy=-2, fontSize=SIZE - 3,
                    color=theme.muted)
-        .encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text="words:N")
+        .encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text=alt.Text("words:N"))
         for side in ("left", "right")
     ]  # fmt: skip
     return alt.layer(curves, arrows, rects, *texts, *words)

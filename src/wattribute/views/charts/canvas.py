@@ -45,7 +45,11 @@ def fitting(text: str, room: float, least: int = 4) -> str:
 
 def layer(rows: Rows, **properties: Any) -> Any:
     """A chart over these rows. In a plain dict and a tuple, since Altair checks every value of its own data classes
-    and copies every list each time charts are put together (20 s for a chart of 5,000 rows)."""
+    and copies every list each time charts are put together (20 s for a chart of 5,000 rows).
+
+    Encode with Altair's classes (``alt.Text("name:N")``, ``alt.XValue(0)``): for every string and ``alt.value`` it
+    would compare the schemas of all of its classes.
+    """
     alt = altair()
     return alt.Chart({"values": tuple(rows)}, **properties)
 
@@ -124,10 +128,10 @@ def legend(kinds: Iterable[str], theme: Theme, titles: Mapping[str, str] | None 
     x = {"scale": alt.Scale(domain=[0, WIDTH], nice=False), "axis": None}
     base = layer(rows, width=WIDTH, height=14)
     squares = base.mark_square(size=90, opacity=1).encode(
-        x=alt.X("x:Q", **x), y=alt.value(7), color=fixed("ground"), tooltip=alt.value(None)
+        x=alt.X("x:Q", **x), y=alt.YValue(7), color=fixed("ground"), tooltip=alt.TooltipValue(None)
     )
     texts = base.mark_text(align="left", baseline="middle").encode(
-        x=alt.X("label_x:Q", **x), y=alt.value(7), text="title:N"
+        x=alt.X("label_x:Q", **x), y=alt.YValue(7), text=alt.Text("title:N")
     )
     return squares + texts
 
@@ -147,13 +151,13 @@ def scale_legend(title: str, most: float, unit: str, theme: Theme) -> Any:
     words: Rows = [{"x": left + long * part, "text": si(most * part, unit)} for part in (0.0, 0.5, 1.0)]
     x = {"scale": alt.Scale(domain=[0, WIDTH], nice=False), "axis": None}
     boxes = layer(rows, width=WIDTH, height=26).mark_rect().encode(
-        x=alt.X("x:Q", **x), x2="x2:Q", y=alt.value(0), y2=alt.value(10), color=fixed("ground")
+        x=alt.X("x:Q", **x), x2=alt.X2("x2:Q"), y=alt.YValue(0), y2=alt.Y2Value(10), color=fixed("ground")
     )  # fmt: skip
     texts = layer(words).mark_text(baseline="top", color=theme.muted).encode(
-        x=alt.X("x:Q", **x), y=alt.value(14), text="text:N"
+        x=alt.X("x:Q", **x), y=alt.YValue(14), text=alt.Text("text:N")
     )  # fmt: skip
     head = layer([{"text": title}]).mark_text(align="left", baseline="middle", color=theme.muted).encode(
-        x=alt.value(0), y=alt.value(5), text="text:N"
+        x=alt.XValue(0), y=alt.YValue(5), text=alt.Text("text:N")
     )  # fmt: skip
     return alt.layer(boxes, texts, head)
 
@@ -179,9 +183,9 @@ def note(sentences: Sequence[str], theme: Theme) -> Any:
         layer(rows, width=WIDTH, height=height)
         .mark_text(align="left", baseline="top", color=theme.muted)
         .encode(
-            x=alt.value(0),
+            x=alt.XValue(0),
             y=alt.Y("y:Q", scale=alt.Scale(domain=[0, max(1, len(lines))], nice=False, reverse=True), axis=None),
-            text="line:N",
+            text=alt.Text("line:N"),
         )
     )
 
@@ -198,11 +202,16 @@ def finish(
     """Parts below one another under a title, with a caption."""
     alt = altair()
     sentences = [sentence for sentence in caption if sentence]
-    # one level of nesting only: deeper ones are more than a PDF may have
-    whole = alt.vconcat(*parts, *([note(sentences, theme)] if sentences else []), spacing=spacing)
-    whole = whole.resolve_scale(color="independent")
     head = alt.TitleParams(text=wrap(title, size=16), subtitle=wrap(subtitle, size=12) if subtitle else [])
-    return whole.properties(title=head, config=config(theme))
+    # one level of nesting only: deeper ones are more than a PDF may have; one call, since each copies all parts
+    return alt.vconcat(
+        *parts,
+        *([note(sentences, theme)] if sentences else []),
+        spacing=spacing,
+        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent")),
+        title=head,
+        config=config(theme),
+    )
 
 
 def hatch(rows: Rows, theme: Theme, *, x: str, x2: str, y: str, y2: str, step: float, scales: dict[str, Any]) -> Any:
@@ -217,5 +226,5 @@ def hatch(rows: Rows, theme: Theme, *, x: str, x2: str, y: str, y2: str, step: f
     return (
         layer(stripes)
         .mark_rule(color=theme.hatch, strokeWidth=1)
-        .encode(x=alt.X("x:Q", **scales.get("x", {})), y=alt.Y("y:Q", **scales.get("y", {})), y2="y2:Q")
+        .encode(x=alt.X("x:Q", **scales.get("x", {})), y=alt.Y("y:Q", **scales.get("y", {})), y2=alt.Y2("y2:Q"))
     )

@@ -134,10 +134,10 @@ def _panels(rows: Rows, rates: Rows, sum_g: float, theme: Theme, wall_clock: boo
         shape = base.mark_area(interpolate=mark, color=theme.series[1], opacity=0.3).encode(**place)
         line = base.mark_line(interpolate=mark, color=theme.series[1], strokeWidth=1.5).encode(**place)
         hovered = layer(rows).mark_rect(opacity=0).encode(
-            x=place["x"], x2=f"end:{kind}", y=alt.value(0), y2=alt.value(height), tooltip=hover(rows, **_CARD)
+            x=place["x"], x2=f"end:{kind}", y=alt.YValue(0), y2=alt.Y2Value(height), tooltip=hover(rows, **_CARD)
         )  # fmt: skip
         words = layer([{"text": title}]).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-4).encode(
-            x=alt.value(0), y=alt.value(0), text="text:N"
+            x=alt.XValue(0), y=alt.YValue(0), text=alt.Text("text:N")
         )  # fmt: skip
         return alt.layer(shape, line, hovered, words)
 

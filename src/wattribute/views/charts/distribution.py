@@ -193,7 +193,7 @@ def _one(
               scale=alt.Scale(domainMin=0, nice=True))  # fmt: skip
     base = layer(rows, width=WIDTH - 150, height=height)
     bars = base.mark_rect(color=colour(shown.kind), stroke=theme.ground, strokeWidth=0.5).encode(
-        x=alt.X("start:Q", **x), x2="end:Q", y=y, y2="zero:Q", tooltip=hover(rows, **_CARD)
+        x=alt.X("start:Q", **x), x2=alt.X2("end:Q"), y=y, y2=alt.Y2("zero:Q"), tooltip=hover(rows, **_CARD)
     )
     marks: Rows = []
     number = round(float(shown.calls.sum()))
@@ -210,11 +210,11 @@ def _one(
     words = (
         layer([{"text": label}])
         .mark_text(align="left", baseline="bottom", fontWeight=600, dy=-4)
-        .encode(x=alt.value(0), y=alt.value(0), text="text:N")
+        .encode(x=alt.XValue(0), y=alt.YValue(0), text=alt.Text("text:N"))
     )
     sums = (
         layer([{"text": text}])
         .mark_text(align="left", baseline="top", dx=8, lineBreak="\n")
-        .encode(x=alt.value(WIDTH - 150), y=alt.value(0), text="text:N")
+        .encode(x=alt.XValue(WIDTH - 150), y=alt.YValue(0), text=alt.Text("text:N"))
     )
     return alt.layer(bars, *rules, words, sums)

@@ -122,9 +122,9 @@ def _rectangles(rows: Rows, theme: Theme, unit: str, *, downwards: bool = False)
     base = layer(rows, width=WIDTH, height=(ROW + 2) * levels)
     boxes = base.mark_rect(stroke=theme.ground, strokeWidth=0.7).encode(
         x=alt.X("start:Q", **scale_x),
-        x2="end:Q",
+        x2=alt.X2("end:Q"),
         y=alt.Y("depth:Q", **scale_y),
-        y2="depth2:Q",
+        y2=alt.Y2("depth2:Q"),
         color=fixed("ground"),
         tooltip=hover(rows, **CARD),
     )
@@ -145,7 +145,7 @@ def _rectangles(rows: Rows, theme: Theme, unit: str, *, downwards: bool = False)
         .encode(
             x=alt.X("start:Q", **scale_x),
             y=alt.Y("middle:Q", **scale_y),
-            text="text:N",
+            text=alt.Text("text:N"),
             color=fixed("ink"),
             tooltip=hover(rows, **CARD),
         )

@@ -190,7 +190,7 @@ def _matrix(table: HeatTable, theme: Theme, value: str = "energy") -> list[Any]:
         x=x, y=y, color=fixed("ground"), tooltip=hover(rows, **_CARD)
     )  # fmt: skip
     texts = layer([row for row in rows if row["text"]]).mark_text(baseline="middle").encode(
-        x=x, y=y, text="text:N", color=fixed("ink"), tooltip=hover(rows, **_CARD)
+        x=x, y=y, text=alt.Text("text:N"), color=fixed("ink"), tooltip=hover(rows, **_CARD)
     )  # fmt: skip
     title, unit = (
         (("self energy" if table.unit == "J" else "self time"), table.unit)
@@ -266,13 +266,17 @@ def _margin(sums: Floats, unit: str, kinds: list[str] | None, along: str, theme:
         base = layer(rows, width=110, height=length)
         place = {"y": alt.Y("row:O", **band)}
         size = alt.X("sum:Q", axis=None, scale=alt.Scale(domain=[0, most * 2.2], nice=False))
-        bars = base.mark_bar(height=ROW - 6).encode(x=size, color=fixed("ground"), tooltip=["text:N"], **place)
-        return bars + base.mark_text(align="left", dx=4, color=theme.text).encode(x=size, text="text:N", **place)
+        bars = base.mark_bar(height=ROW - 6).encode(
+            x=size, color=fixed("ground"), tooltip=[alt.Tooltip("text:N")], **place
+        )
+        return bars + base.mark_text(align="left", dx=4, color=theme.text).encode(
+            x=size, text=alt.Text("text:N"), **place
+        )
     base = layer(rows, width=length, height=36)
     place = {"x": alt.X("column:O", **band)}
     room = most * 1.6 if length / max(1, len(sums)) > 46 else most
     size = alt.Y("sum:Q", axis=None, scale=alt.Scale(domain=[0, room], nice=False))
-    bars = base.mark_bar(opacity=0.55).encode(y=size, color=fixed("ground"), tooltip=["text:N"], **place)
+    bars = base.mark_bar(opacity=0.55).encode(y=size, color=fixed("ground"), tooltip=[alt.Tooltip("text:N")], **place)
     if room == most:
         return bars
-    return bars + base.mark_text(dy=-7, color=theme.text).encode(y=size, text="text:N", **place)
+    return bars + base.mark_text(dy=-7, color=theme.text).encode(y=size, text=alt.Text("text:N"), **place)

@@ -51,4 +51,4 @@ def _heading(text: str, colour: str) -> Any:
     alt = altair()
     return layer([{"text": text}]).mark_text(
         align="left", baseline="bottom", dy=-38, fontWeight=600, fontSize=13, color=colour
-    ).encode(x=alt.value(0), y=alt.value(0), text="text:N")  # fmt: skip
+    ).encode(x=alt.XValue(0), y=alt.YValue(0), text=alt.Text("text:N"))  # fmt: skip

@@ -149,15 +149,15 @@ def _panel(name: str, unit: str, rows: Rows, lost: Rows, theme: Theme, clock: bo
         **shared, color=fixed("colour"), tooltip=hover(rows, **_CARD)
     )
     means = layer(_means(rows)).mark_rule(strokeWidth=1.5, opacity=0.9).encode(
-        **shared, x2="x2:Q", color=fixed("colour")
+        **shared, x2=alt.X2("x2:Q"), color=fixed("colour")
     )  # fmt: skip
     # at the foot, independent of their value: what does not count shall not stretch the scale
     crosses = layer(lost).mark_point(shape="cross", angle=45, size=46, color=theme.muted, filled=True).encode(
-        x=shared["x"], y=alt.value(_HIGH - 5), tooltip=hover(lost, **_CARD)
+        x=shared["x"], y=alt.YValue(_HIGH - 5), tooltip=hover(lost, **_CARD)
     )  # fmt: skip
     words = layer([{"text": f"{name}{', logarithmic' if far else ''}"}]).mark_text(
         align="left", baseline="bottom", dy=-4, fontWeight=600
-    ).encode(x=alt.value(0), y=alt.value(0), text="text:N")  # fmt: skip
+    ).encode(x=alt.XValue(0), y=alt.YValue(0), text=alt.Text("text:N"))  # fmt: skip
     return alt.layer(points, means, *([crosses] if lost else []), words)
 
 
@@ -204,5 +204,5 @@ def _legend(groups: Mapping[str, Sequence[RunRow]], colours: Mapping[str, str]) 
     base = layer(rows, width=WIDTH, height=height)
     squares = base.mark_circle(size=80, opacity=0.9).encode(x=alt.X("x:Q", **x), y=y, color=fixed("colour"))
     return squares + base.mark_text(align="left", baseline="middle").encode(
-        x=alt.X("label_x:Q", **x), y=y, text="title:N"
+        x=alt.X("label_x:Q", **x), y=y, text=alt.Text("title:N")
     )

@@ -240,11 +240,16 @@ def panel(
     colour = alt.Color("ground:N", scale=None, legend=None)
     base = layer(rows, width=WIDE, height=height)
     band = base.mark_area(interpolate="step-after", opacity=0.18, clip=True).encode(
-        x=x, y=alt.Y("low:Q", **y), y2="high:Q", color=colour, detail="series:N"
+        x=x, y=alt.Y("low:Q", **y), y2=alt.Y2("high:Q"), color=colour, detail=alt.Detail("series:N")
     )
     dash = alt.StrokeDash("dash:N", scale=alt.Scale(domain=list(range(len(DASHES))), range=DASHES), legend=None)
     curves = base.mark_line(interpolate="step-after", strokeWidth=1.4, clip=True).encode(
-        x=x, y=alt.Y("mean:Q", **y), color=colour, strokeDash=dash, detail="series:N", tooltip=hover(rows, **_CARD)
+        x=x,
+        y=alt.Y("mean:Q", **y),
+        color=colour,
+        strokeDash=dash,
+        detail=alt.Detail("series:N"),
+        tooltip=hover(rows, **_CARD),
     )
     stated = [
         {"y": value, "text": text, "ground": hue}
@@ -252,11 +257,11 @@ def panel(
     ]
     rules = layer(stated).mark_rule(strokeDash=DOTS, strokeWidth=1.2).encode(y=alt.Y("y:Q", **y), color=colour)
     said = layer(stated).mark_text(align="left", baseline="bottom", dx=4, dy=-1).encode(
-        x=alt.value(0), y=alt.Y("y:Q", **y), text="text:N", color=colour
+        x=alt.XValue(0), y=alt.Y("y:Q", **y), text=alt.Text("text:N"), color=colour
     )  # fmt: skip
     head = [{"text": title}]
     words = layer(head).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-4).encode(
-        x=alt.value(0), y=alt.value(0), text="text:N"
+        x=alt.XValue(0), y=alt.YValue(0), text=alt.Text("text:N")
     )  # fmt: skip
     return alt.layer(band, curves, words, _names(lines, y, height, theme, each), *([rules, said] if stated else []))
 
@@ -275,9 +280,9 @@ def _names(lines: Sequence[PanelLine], y: dict[str, Any], height: int, theme: Th
         layer(rows)
         .mark_text(align="left", baseline="middle", dx=6)
         .encode(
-            x=alt.value(WIDE),
+            x=alt.XValue(WIDE),
             y=alt.Y("y:Q", **y),
-            text="text:N",
+            text=alt.Text("text:N"),
             color=alt.Color("ground:N", scale=None, legend=None),
         )
     )

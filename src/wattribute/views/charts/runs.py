@@ -132,10 +132,10 @@ def scatter(runs: Sequence[RunPoint], theme: Theme) -> Any:
     lines, words = _equal_power(window)
     ground = layer(lines, width=_WIDE, height=_HIGH)
     rules = ground.mark_line(color=theme.muted, opacity=0.45, strokeDash=[3, 3], clip=True).encode(
-        x=alt.X("duration_s:Q", **x), y=alt.Y("energy_j:Q", **y), detail="power:N"
+        x=alt.X("duration_s:Q", **x), y=alt.Y("energy_j:Q", **y), detail=alt.Detail("power:N")
     )
     ends = layer(words).mark_text(align="left", baseline="middle", dx=4, color=theme.muted, fontSize=10).encode(
-        x=alt.X("duration_s:Q", **x), y=alt.Y("energy_j:Q", **y), text="power:N"
+        x=alt.X("duration_s:Q", **x), y=alt.Y("energy_j:Q", **y), text=alt.Text("power:N")
     )  # fmt: skip
     base = layer(rows)
     points = base.mark_point(filled=True, size=70, opacity=0.85, color=theme.series[0]).encode(
@@ -145,7 +145,7 @@ def scatter(runs: Sequence[RunPoint], theme: Theme) -> Any:
     named = layer(_apart(rows, window))
     parts.append(
         named.mark_text(align="left", dx=8, dy=-7).encode(
-            x=alt.X("duration_s:Q", **x), y=alt.Y("energy_j:Q", **y), text="label:N"
+            x=alt.X("duration_s:Q", **x), y=alt.Y("energy_j:Q", **y), text=alt.Text("label:N")
         )
     )
     return alt.layer(*parts)
@@ -238,7 +238,7 @@ def histogram(
     x = {"scale": alt.Scale(zero=False, nice=False, domain=[float(edges[0]), float(edges[-1])]),
          "axis": alt.Axis(title=None, labelExpr=quantity(unit), tickCount=3, grid=False)}  # fmt: skip
     bars = layer(rows, width=wide, height=90).mark_rect(color=colour or theme.series[0], opacity=0.75).encode(
-        x=alt.X("start:Q", **x), x2="end:Q", y2="zero:Q",
+        x=alt.X("start:Q", **x), x2=alt.X2("end:Q"), y2=alt.Y2("zero:Q"),
         y=alt.Y("runs:Q", axis=alt.Axis(title="runs", tickCount=3, tickMinStep=1, minExtent=extent, maxExtent=extent)),
         tooltip=hover(rows, range=title, runs="runs"),
     )  # fmt: skip
@@ -253,7 +253,7 @@ def histogram(
     words = [
         layer([{"text": text}])
         .mark_text(align="left", baseline="bottom", dy=dy, fontWeight=600 if text.startswith(title) else 400)
-        .encode(x=alt.value(0), y=alt.value(0), text="text:N")
+        .encode(x=alt.XValue(0), y=alt.YValue(0), text=alt.Text("text:N"))
         for text, dy in lines
     ]
     return alt.layer(bars, *rules, *words)

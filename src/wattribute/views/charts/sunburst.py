@@ -59,9 +59,9 @@ def _arcs(rows: Rows, theme: Theme, rings: int = 8, known: str = "measured", uni
         .mark_arc(stroke=theme.ground, strokeWidth=1)
         .encode(
             theta=alt.Theta("start:Q", **theta),
-            theta2="end:Q",
+            theta2=alt.Theta2("end:Q"),
             radius=alt.Radius("depth:Q", **radial),
-            radius2="depth2:Q",
+            radius2=alt.Radius2("depth2:Q"),
             color=fixed("ground"),
             tooltip=hover(rows, **CARD),
         )
@@ -73,14 +73,14 @@ def _arcs(rows: Rows, theme: Theme, rings: int = 8, known: str = "measured", uni
             theta=alt.Theta("at:Q", **theta),
             radius=alt.Radius("middle:Q", **radial),
             angle=alt.Angle("angle:Q", scale=None, legend=None),
-            text="text:N",
+            text=alt.Text("text:N"),
             color=fixed("ink"),
         )
     )
     centre = (
         layer([{"text": [amount(whole if rows else 0.0, unit), known]}])
         .mark_text(fontSize=18, fontWeight=600, color=theme.text, lineHeight=22, dy=-6)
-        .encode(text="text:N", x=alt.value(WIDTH / 2), y=alt.value(radius + 5))
+        .encode(text=alt.Text("text:N"), x=alt.XValue(WIDTH / 2), y=alt.YValue(radius + 5))
     )
     return arcs + texts + centre
 

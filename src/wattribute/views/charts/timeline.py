@@ -195,19 +195,19 @@ def _rectangles(
     }
     axis = alt.Axis(values=middles, labelExpr=lookup(labels), title=None, grid=False, labelOverlap=True)
     boxes = alt.Chart({"name": name, "values": tuple(rows)}, width=WIDTH, height=height).mark_rect(clip=True).encode(
-        x=alt.X("start:Q", **x), x2="end:Q", y=alt.Y("y:Q", axis=axis, **y), y2="y2:Q", color=fixed("ground"),
-        opacity=alt.Opacity("opacity:Q", scale=None, legend=None), tooltip=hover(rows, **_CARD),
+        x=alt.X("start:Q", **x), x2=alt.X2("end:Q"), y=alt.Y("y:Q", axis=axis, **y), y2=alt.Y2("y2:Q"),
+        color=fixed("ground"), opacity=alt.Opacity("opacity:Q", scale=None, legend=None), tooltip=hover(rows, **_CARD),
     )  # fmt: skip
     named = layer([row for row in rows if row["text"]])
     texts = named.mark_text(align="left", dx=3, baseline="middle", clip=True).encode(
-        x=alt.X("from:Q", **x), y=alt.Y("middle:Q", axis=axis, **y), text="text:N", color=fixed("ink"),
+        x=alt.X("from:Q", **x), y=alt.Y("middle:Q", axis=axis, **y), text=alt.Text("text:N"), color=fixed("ink"),
     )  # fmt: skip
     sums: Rows = [
         {"middle": middle, "text": amount(lane.energy_j, words.unit)}
         for middle, lane in zip(middles, lanes, strict=True)
     ]
     totals = layer(sums if row_height == ROW else sums[:0]).mark_text(align="left", baseline="middle", dx=6).encode(
-        x=alt.value(WIDTH), y=alt.Y("middle:Q", axis=axis, **y), text="text:N"
+        x=alt.XValue(WIDTH), y=alt.Y("middle:Q", axis=axis, **y), text=alt.Text("text:N")
     )  # fmt: skip
     drawn = alt.layer(boxes, texts, totals)
     if not heading:

@@ -108,18 +108,18 @@ def area(
     step = {"interpolate": "step-after", "color": theme.line, "clip": True}
     parts = _ground(behind, x, height) if behind else []
     if track.binned:
-        parts.append(base.mark_area(opacity=0.22, **step).encode(y=alt.Y("low:Q", **y), y2="high:Q", **place))
+        parts.append(base.mark_area(opacity=0.22, **step).encode(y=alt.Y("low:Q", **y), y2=alt.Y2("high:Q"), **place))
     parts += [
         base.mark_area(opacity=0.30, **step).encode(**power),
         base.mark_line(strokeWidth=1.2, strokeDash=dash, **step).encode(**power),
         base.mark_rect(opacity=0, clip=True).encode(
-            y=alt.value(0), y2=alt.value(height), x2="end:Q", tooltip=hover(rows, **_CARD), **place
+            y=alt.YValue(0), y2=alt.Y2Value(height), x2=alt.X2("end:Q"), tooltip=hover(rows, **_CARD), **place
         ),
     ]
     if behind:
         named = layer([row for row in behind if row["text"]])
         text = named.mark_text(align="left", baseline="top", dx=4, dy=3, clip=True, color=theme.text)
-        parts.append(text.encode(x=alt.X("start:Q", **x), y=alt.value(0), text="text:N"))
+        parts.append(text.encode(x=alt.X("start:Q", **x), y=alt.YValue(0), text=alt.Text("text:N")))
     return alt.layer(*parts, *_sides(track, theme, height))
 
 
@@ -128,7 +128,7 @@ def _ground(behind: Rows, x: dict[str, Any], height: int) -> list[Any]:
     alt = altair()
     return [
         layer(behind).mark_rect(clip=True).encode(
-            x=alt.X("start:Q", **x), x2="end:Q", y=alt.value(0), y2=alt.value(height),
+            x=alt.X("start:Q", **x), x2=alt.X2("end:Q"), y=alt.YValue(0), y2=alt.Y2Value(height),
             color=alt.Color("ground:N", scale=None, legend=None),
             opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
             tooltip=hover(behind, frame="frame", kind="kind of work"),
@@ -147,9 +147,9 @@ def _sides(track: Track, theme: Theme, height: int) -> list[Any]:
         joules = [{"text": f"{si(energy_j, 'J')}\nmean {si(mean_w, 'W')}"}]
     return [
         layer(name).mark_text(align="left", baseline="bottom", fontWeight=600, dy=-3, color=theme.text).encode(
-            x=alt.value(0), y=alt.value(0), text="text:N"),
+            x=alt.XValue(0), y=alt.YValue(0), text=alt.Text("text:N")),
         layer(joules).mark_text(align="left", baseline="middle", dx=8, lineBreak="\n").encode(
-            x=alt.value(WIDTH), y=alt.value(height / 2), text="text:N"),
+            x=alt.XValue(WIDTH), y=alt.YValue(height / 2), text=alt.Text("text:N")),
     ]  # fmt: skip
 
 
@@ -171,11 +171,12 @@ def carpet(
         row["ground"] = theme.ramp(row["power"] / most_w if most_w else 0.0)
     boxes = layer(rows, width=WIDTH, height=height).mark_rect(clip=True).encode(
         x=alt.X("start:Q", scale=span_axis(window[0] * per_s, window[1] * per_s), axis=time_axis(unit)),
-        x2="end:Q", y=alt.Y("row:Q", **y), y2="row2:Q", color=fixed("ground"), tooltip=hover(rows, **_CARD),
+        x2=alt.X2("end:Q"), y=alt.Y("row:Q", **y), y2=alt.Y2("row2:Q"),
+        color=fixed("ground"), tooltip=hover(rows, **_CARD),
     )  # fmt: skip
     sums = [{"row": i + 0.5, "text": si(float(track.energy_j.sum()), "J")} for i, track in enumerate(tracks)]
     texts = layer(sums).mark_text(align="left", baseline="middle", dx=6).encode(
-        x=alt.value(WIDTH), y=alt.Y("row:Q", **y), text="text:N"
+        x=alt.XValue(WIDTH), y=alt.Y("row:Q", **y), text=alt.Text("text:N")
     )  # fmt: skip
     return [alt.layer(boxes, texts), scale_legend("power", most_w, "W", theme)]
 

@@ -58,7 +58,8 @@ def test_a_table_per_test(suite, tmp_path):
     assert match, long
     assert 25 <= float(match[1]) <= 36  # 0.3 s at 100 W
     short = next(line for line in text.splitlines() if line.startswith("test_it.py::test_short[[bold]]"))
-    assert re.search(r"< [\d.]+ m?J|J \([\d.]+ … [\d.]+\)", short), short  # its range, or < where the estimate is 0
+    its_range = r"< [\d.]+ m?J|J ± [\d.]+|J \([\d.]+( [mµ]?J)? … [\d.]+( [mµ]?J)?\)"  # < where the estimate is 0
+    assert re.search(its_range, short), short
     assert "shorter than the sensor's period" in short
     assert "test_it.py::test_fails" in text
     assert (tmp_path / "suite.watt" / "wattribute.json").is_file()

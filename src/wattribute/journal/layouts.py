@@ -1,8 +1,8 @@
 """Rows of the files that a measured program writes: regions, stack samples, calls.
 
 Beside the regions' files lies COUNTERS, written by the sampler: files of counters, a path per line, which are so quick
-that the program reads them at the edges of its regions, and a watch at its looks. Imported while a program under a profile starts, so nothing
-heavier than ``struct``.
+that the program reads them at the edges of its regions, and a watch at its looks. Imported while a program under a
+profile starts, so nothing heavier than ``struct``.
 """
 
 import struct

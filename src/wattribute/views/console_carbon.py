@@ -76,10 +76,8 @@ def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
     countries = ", over 90 % of countries" if result.low_g is not None else ""
     mark = " estimated" if result.estimated else ""
     whose = ", the command's share of the machine (--scope process)" if result.scope == "process" else ""
-    yield (
-        "energy",
-        f"{bounded(result.energy_j, result.energy_low_j, result.energy_high_j)}{mark} in {seconds(result.duration_s)}{whose}",
-    )
+    energy = bounded(result.energy_j, result.energy_low_j, result.energy_high_j)
+    yield "energy", f"{energy}{mark} in {seconds(result.duration_s)}{whose}"
     yield "CO2e", bounded(result.co2e_g, *result.range_g, "g") + mark + countries
     yield "intensity", f"{result.g_per_kwh:.4g} g/kWh" + (f" × PUE {result.pue:g}" if result.pue != 1 else "")
     zone = result.name + (f" ({result.zone})" if result.zone else "")

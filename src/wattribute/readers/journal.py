@@ -191,8 +191,8 @@ def _with_edges(
         path = channel.about["declared"].get("file")
         if path in edges and channel.about["kind"] == "counter" and channel.about["whole"]:
             wraps_at = channel.about["wraps_at"]
-            read = (np.concatenate(column) for column in zip(*edges[path], strict=True))
-            times, values = region_files.with_edges(channel.times, channel.values, *read, wraps_at)
+            at, read = (np.concatenate(column) for column in zip(*edges[path], strict=True))
+            times, values = region_files.with_edges(channel.times, channel.values, at, read, wraps_at)
             channel = replace(channel, times=times, values=values)
         joined.append(channel)
     return joined

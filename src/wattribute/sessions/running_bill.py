@@ -141,5 +141,5 @@ class RunningBill:
 def _joined(before: Signal | None, after: Signal) -> Signal:
     if before is None:
         return after
-    columns = {name: np.concatenate([getattr(before, name), getattr(after, name)]) for name in ("times", "values")}
-    return replace(after, **columns)
+    times = np.concatenate([before.times, after.times])
+    return replace(after, times=times, values=np.concatenate([before.values, after.values]))

@@ -281,7 +281,7 @@ def crowd(seed: int, burst_s: float, sensor: str, smt: bool, **how: float) -> Si
     ],
 )
 def test_a_crowd_that_comes_and_goes_between_two_readings(sensor, how, burst_s, smt):
-    """Sums are exact, ranges hold the truth, and who sleeps gets nothing, with the clocks of a sampler and a profile."""
+    """Sums are exact, ranges hold the truth, and who sleeps gets nothing, with clocks of a sampler and a profile."""
     for seed in range(2):
         run = crowd(seed, burst_s, sensor, smt, **how)
         threads = [signal for signal in run.recording.signals if signal.name == CPU_TIME]

@@ -106,7 +106,7 @@ def test_the_model_is_time_and_work(proc, monkeypatch):
 
 
 def test_the_model_never_exceeds_all_cores_busy(proc, monkeypatch):
-    """The kernel counts in steps of 10 ms: of a step that comes within 2 ms no more than 2 ms of 8 cores count, the rest
+    """The kernel counts in steps of 10 ms: of those that come within 2 ms no more than 2 ms of 8 cores count, the rest
     with the next reading."""
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     now = [0]

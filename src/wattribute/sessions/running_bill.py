@@ -1,8 +1,8 @@
 """The bill of a run while it runs: the points of ``bill_series``, as soon as they are certain.
 
-A reading interval is divided once the clocks of the command and of others were read after it. The bill of a device whose
-floor may still be found in the recording, and of the rest of a node, is certain at the end: ``finish`` takes it from
-the whole journal.
+A reading interval is divided once the clocks of the command and of others were read after it. The bill of a device
+whose floor may still be found in the recording, and of the rest of a node, is certain at the end: ``finish`` takes it
+from the whole journal.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class RunningBill:
             return
         parts = bill_curves(curve, replace(account.how, usage=usage), self._recording.clock.ticks_per_s)
         if len(curve.times) < 2:
-            parts = {part: curve for part in account.held}
+            parts = dict.fromkeys(account.held, curve)
         account.times, account.totals = account.times[max(known - 1, 0) :], account.totals[max(known - 1, 0) :]
         for part, own in parts.items() if len(parts) > 1 else ():
             is_first, before = part not in account.sums_j, account.sums_j.get(part, 0.0)
@@ -141,5 +141,5 @@ class RunningBill:
 def _joined(before: Signal | None, after: Signal) -> Signal:
     if before is None:
         return after
-    columns = {name: np.concatenate([getattr(before, name), getattr(after, name)]) for name in ("times", "values")}
-    return replace(after, **columns)
+    times = np.concatenate([before.times, after.times])
+    return replace(after, times=times, values=np.concatenate([before.values, after.values]))

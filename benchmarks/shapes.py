@@ -275,8 +275,9 @@ def attribute(anchor: str, **how: Any) -> None:
 def printed(anchor: str) -> None:
     import io
 
-    import wattribute
     from rich.console import Console
+
+    import wattribute
     from wattribute.views.console import attribution_tables
 
     Console(file=io.StringIO(), width=160).print(attribution_tables(wattribute.attribute(anchor, threads=1)))

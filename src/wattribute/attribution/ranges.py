@@ -368,7 +368,8 @@ def _held(start: Ints, end: Ints, row: Ints, since: Ints, until: Ints, keys: Int
         sorted_at = of * np.int64(len(moments)) + at[: len(begins)]
         last = np.searchsorted(sorted_at, mine * np.int64(len(moments)) + at[len(begins) :])
         rest = np.where(last > first, ends[last - 1] - until, 0)
-        return before[last] - before[first] - np.maximum(rest, 0)
+        ticks: Ints = before[last] - before[first] - np.maximum(rest, 0)
+        return ticks
 
     return (ran(until[window]) - ran(since[window])).astype(np.float64)
 

@@ -228,6 +228,34 @@ def late(folder: Path, readings: int, name: str) -> None:
         _meter(trace, node, process, name, times, times // 10)
 
 
+def hosts(folder: Path, count: int) -> None:
+    """So many hosts with a rank and a counter each."""
+    trace = Writer(folder, event_chunk=1 << 14)
+    with trace:
+        main, times = trace.region("main"), np.arange(5) * 25 * MS
+        metric = trace.metric_class([trace.member(GPU.format(0), "uJ")])
+        for i in range(count):
+            node = trace.node(f"host{i}", "node", domain="shared_memory")
+            process = trace.process(f"MPI Rank {i}", node)
+            thread = trace.location("Master thread", process)
+            thread.enter(0, main)
+            thread.leave(100 * MS, main)
+            meter = trace.location("energy", process, "metric")
+            meter.readings(times, trace.metric_instance(metric, meter.number, "node", node), times // 10 * (1 + i % 3))
+
+
+def gauge(folder: Path, readings: int) -> None:
+    """A power gauge whose windows are far longer than the time between its updates, and short spans."""
+    trace, node, process = _trace(folder)
+    random = np.random.default_rng(9)
+    with trace:
+        thread, work = trace.location("thread", process), trace.region("work")
+        times = np.cumsum(random.integers(10_000, 90_000, readings // 5 * 2))
+        thread.calls(times, np.tile([True, False], len(times) // 2), np.full(len(times), work))
+        watts = 100_000 + random.integers(0, 1000, readings)
+        _meter(trace, node, process, "nvml:::device=0:power", 10_000 * np.arange(readings), watts, "mW")
+
+
 # ------------------------------------------------------------------------------ what is asked, in a process of its own
 
 
@@ -242,6 +270,17 @@ def attribute(anchor: str, **how: Any) -> None:
     import wattribute
 
     wattribute.attribute(anchor, threads=1, **how)
+
+
+def printed(anchor: str) -> None:
+    import io
+
+    from rich.console import Console
+
+    import wattribute
+    from wattribute.views.console import attribution_tables
+
+    Console(file=io.StringIO(), width=160).print(attribution_tables(wattribute.attribute(anchor, threads=1)))
 
 
 def curves(anchor: str) -> None:
@@ -299,6 +338,8 @@ SHAPES = (
     Shape("regions", lambda folder, n: definitions(folder, regions=n), 100_000, attribute),
     Shape("metric names", lambda folder, n: definitions(folder, metrics=n), 10_000, attribute),
     Shape("busy intervals of a shared counter", intervals, 400_000, attribute),
+    Shape("hosts with a counter each, printed", hosts, 200, printed),
+    Shape("updates of a gauge inside its window", gauge, 2_000, attribute),
     Shape("events inside the readings", lambda folder, n: spread(folder, n, True), 400_000, attribute),
     Shape(
         "events outside of the readings",

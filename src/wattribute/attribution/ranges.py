@@ -34,6 +34,7 @@ ENDS = ("low", "high", "hard_low", "hard_high")
 RANGES = tuple(f"{which}_{end}" for which in ("self", "total") for end in ENDS)  # the columns of rows
 STATICS = tuple(f"{which}_static{end}" for which in ("self", "total") for end in ("", "_low", "_high"))
 _WIDER_OF = (np.minimum, np.maximum, np.minimum, np.maximum)  # per end of ENDS
+_MAX_LOOKS = 8  # at each value, before ranges that overlap are looked up in a table
 _MAX_PHASES = 8  # sets of windows that do not overlap, of which each row takes the best
 _MAX_NEIGHBOUR_CORRELATION = (
     0.5  # correlation of neighbours that is believed: a slow trend is no scatter, a beat with the load is
@@ -74,10 +75,8 @@ def share_of(clock: Curve | None, seen: Windows) -> Share:
     slope = np.diff(clock.values) / np.maximum(np.diff(clock.times), 1)
     first = np.clip(np.searchsorted(clock.times, seen.start, side="right") - 1, 0, max(len(slope) - 1, 0))
     last = np.clip(np.searchsorted(clock.times, seen.end, side="left"), first + 1, len(slope))
-    ends = np.stack([first, last], axis=1).ravel()
-    active = np.append(np.where(slope > 1e-12, slope, np.inf), np.inf)
-    least = np.minimum.reduceat(active, ends)[::2]
-    most = np.maximum.reduceat(np.append(slope, 0.0), ends)[::2]
+    least = _extremes(np.minimum, np.append(np.where(slope > 1e-12, slope, np.inf), np.inf), first, last)
+    most = _extremes(np.maximum, np.append(slope, 0.0), first, last)
     return Share(np.where(np.isfinite(least), np.minimum(least, most), 0.0), most, clock)
 
 
@@ -286,7 +285,7 @@ def _resolved(
         joules = joules + (stop - cell[last]) * mean[last - 1] * part[last - 1]
         padded = np.append(mean, mean[-1])
         for since, until, time in edges:
-            level = worst.reduceat(padded, np.stack([since, until + 1], axis=1).ravel())[::2]
+            level = _extremes(worst, padded, since, until + 1)
             joules = joules + np.clip(level + sign * _TRANSIENT_SCATTERS * scatter, floor, cap) * time
         ends.append(_sums(row, joules, rows))
     return ends[0], ends[1], _sums(row, half * half, rows)
@@ -357,16 +356,39 @@ def _unresolved(
 
 def _held(start: Ints, end: Ints, row: Ints, since: Ints, until: Ints, keys: Ints, size: np.int64) -> Floats:
     """How long each (row, window) of ``keys`` ran within the windows [since, until)."""
-    _, _, touched, after = _touching(start, end, since, until)
-    piece, hit = _expanded(touched, after)
-    overlap = np.minimum(end[piece], until[hit]) - np.maximum(start[piece], since[hit])
-    mine, at, own = _grouped(row[piece], hit, np.maximum(overlap, 0).astype(np.float64), int(size))
-    held = np.zeros(len(keys))
-    wanted = mine * size + at
-    index = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    fits = keys[index] == wanted
-    held[index[fits]] = own[fits]
-    return held
+    order = np.lexsort((start, row))
+    begins, ends, of = start[order], end[order], row[order]
+    before = np.concatenate([[0], np.cumsum(ends - begins)])
+    mine, window = keys // size, keys % size
+    first = np.searchsorted(of, mine)
+
+    def ran(until: Ints) -> Ints:
+        """How long each row ran before a moment: windows that overlap do not cost a look at every piece in them."""
+        moments, at = np.unique(np.concatenate([begins, until]), return_inverse=True)
+        sorted_at = of * np.int64(len(moments)) + at[: len(begins)]
+        last = np.searchsorted(sorted_at, mine * np.int64(len(moments)) + at[len(begins) :])
+        rest = np.where(last > first, ends[last - 1] - until, 0)
+        ticks: Ints = before[last] - before[first] - np.maximum(rest, 0)
+        return ticks
+
+    return (ran(until[window]) - ran(since[window])).astype(np.float64)
+
+
+def _extremes(ufunc: np.ufunc, values: Floats, first: Ints, last: Ints) -> Floats:
+    """The least or the greatest of values[first:last] for each pair; values[first] where that is empty."""
+    length = np.maximum(last - first, 1)
+    if int(length.sum()) <= _MAX_LOOKS * len(values):
+        extremes: Floats = ufunc.reduceat(values, np.stack([first, last], axis=1).ravel())[::2]
+        return extremes
+    result, done = np.empty(len(first)), np.zeros(len(first), np.bool_)
+    power = 1  # ranges that overlap: from the extremes of stretches of 1, 2, 4 … values
+    while not done.all():
+        now = ~done & (length < 2 * power)
+        result[now] = ufunc(values[first[now]], values[first[now] + length[now] - power])
+        done |= now
+        values = ufunc(values[: max(len(values) - power, 1)], values[min(power, len(values) - 1) :])
+        power *= 2
+    return result
 
 
 def _candidates(seen: Windows) -> list[tuple[int, int]]:

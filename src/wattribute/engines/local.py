@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..attribution.join import GroupResult, users
@@ -36,7 +36,7 @@ def _solved(work: Work, pool: ThreadPoolExecutor, count: int) -> Iterator[GroupR
     members = [users(work.plan, group) for group in work.groups]
     weights = [events_of(work.recording, locations) for locations in members]
     most = sum(weights) // (2 * count)
-    small: list[Sequence[int]] = []
+    small: list[tuple[int, ...]] = []
     for group, locations, weight in zip(work.groups, members, weights, strict=True):
         if weight > most and len(locations) > 1:
             yield solve(work, group, pool.map)

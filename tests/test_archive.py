@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import resource
 import shutil
 import signal
@@ -161,3 +162,26 @@ def test_a_lost_file_of_spans_is_named(tmp_path):
     lost.unlink()
     problem = next(one for one in archive.load(path).problems if "is missing" in one.message)
     assert (problem.message, problem.location) == (f"{lost}: is missing", int(lost.stem))
+
+
+@pytest.mark.parametrize("begin", ["", '{"format": "wattribute-recording", '])
+def test_a_header_with_a_hole_of_terabytes_is_refused_before_it_is_read(tmp_path, begin):
+    (tmp_path / "x.watt").mkdir()
+    file = tmp_path / "x.watt" / "wattribute.json"
+    file.write_text(begin)
+    os.truncate(file, 1 << 42)
+    with pytest.raises(errors.FormatError, match="of memory" if begin else "is not a wattribute-recording"):
+        archive.load(tmp_path / "x.watt")
+
+
+def test_a_damaged_piece_of_many_readings_is_an_error_when_it_is_looked_at(tmp_path, monkeypatch):
+    archive.save(small(), tmp_path / "x.watt")
+    monkeypatch.setattr(archive, "MANY_BYTES", 0)
+    stored = next(one for one in archive.load(tmp_path / "x.watt").signals if len(one))
+    file = next(file for file in (tmp_path / "x.watt" / "readings").iterdir() if file.stem == str(stored.dtype))
+    data = bytearray(file.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[4:footer] = b"\xff" * (footer - 4)
+    file.write_bytes(data)
+    with pytest.raises(errors.FormatError, match=file.name):
+        assert len(stored.times) == len(stored.values)

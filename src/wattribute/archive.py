@@ -69,6 +69,7 @@ ROW_GROUP = 1 << 18  # spans, 9 MB of columns: what is held of a location at a t
 _SIGNAL_COLUMNS = ("times", "values")
 _READINGS = ("signal", "ticks", "value")
 _READING_BYTES = 16  # in memory
+_JSON_RATIO = 8  # bytes, text and values of a JSON in memory over its size
 _VALUE_TYPES = ("int64", "uint64", "float64")
 _SPANS = {
     "start": np.int64,
@@ -305,7 +306,10 @@ def _read_json(folder: Path) -> dict[str, Any]:
     file = folder / JSON
     if not file.is_file():
         raise NotFoundError(f"{folder}: no {JSON} in it, so it is not an archive of wattribute")
-    check_size(file)
+    with file.open("rb") as begin:
+        if not begin.read(64).lstrip().startswith(b"{"):  # a file with holes may be of any size
+            raise FormatError(file, f"is not a {FORMAT}")
+    check_size(file, _JSON_RATIO * file.stat().st_size)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

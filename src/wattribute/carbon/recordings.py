@@ -80,10 +80,10 @@ def of_recording(
     if given.get("zone") is None and given.get("intensity") is None:
         given = {**given, **recorded_place(recording)}
     scope = scope_of(recording, question)
-    times_ns, joules = curve(recording, question)
+    devices = counted(recording, question)
+    times_ns, joules = _curve(recording, question, devices)
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     total = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
-    devices = counted(recording, question)
     low, high = energy_range(recording, question, devices)
     return replace(
         total,
@@ -158,7 +158,12 @@ def curve(
     Of a recording of ``run`` it is the child's life, as in its summary; in the scope of a process the command's part.
     """
     question = question or Question()
-    devices = counted(recording, question)
+    return _curve(recording, question, counted(recording, question))
+
+
+def _curve(
+    recording: Recording, question: Question, devices: Sequence[tuple[MeteredDevice, Energy]]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     all_times = [part.times for _, part in devices if len(part.times)]
     if not all_times:
         raise NoDataError("no device counts: `wattribute attribute` says why for each of them")

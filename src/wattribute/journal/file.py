@@ -147,7 +147,7 @@ def mapped(path: Path) -> bytes | mmap:
         return mmap(file.fileno(), 0, access=ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
 
 
-class Sink(Protocol):
+class JournalSink(Protocol):
     """Takes what a journal has most of as it is read, so that ``parse`` does not keep it."""
 
     def readings(self, meter: dict[str, Any], number: int, block: bytes) -> None:
@@ -157,7 +157,7 @@ class Sink(Protocol):
         """Whether this event is one of many and was noted."""
 
 
-def parse(data: bytes | mmap, path: Path, sink: Sink | None = None) -> Content:
+def parse(data: bytes | mmap, path: Path, sink: JournalSink | None = None) -> Content:
     """The content of a journal; raises FormatError when not even its first record is whole.
 
     With a ``sink`` readings are handed on in blocks as they come, and not kept: a day of eight GPUs is gigabytes.
@@ -198,7 +198,7 @@ def parse(data: bytes | mmap, path: Path, sink: Sink | None = None) -> Content:
     return content
 
 
-def _hand_on(content: Content, number: int, sink: Sink | None) -> int:
+def _hand_on(content: Content, number: int, sink: JournalSink | None) -> int:
     if sink is not None:
         sink.readings(content.about["meters"][number], number, b"".join(content.readings[number]))
         content.readings[number].clear()

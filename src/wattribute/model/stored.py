@@ -16,7 +16,7 @@ _READINGS = ("times", "values")
 MANY_BYTES = 8 << 20  # of readings in one recording: more than that stay in files
 
 
-class Columns(Protocol):
+class ReadingColumns(Protocol):
     """Times and values of a signal, read from a file each time they are asked for."""
 
     @property
@@ -29,10 +29,10 @@ class Columns(Protocol):
 class FileSignal(Signal):
     """A signal that holds no readings: ``times`` and ``values`` are read again for everybody who looks at them."""
 
-    columns: Columns
+    columns: ReadingColumns
 
     @classmethod
-    def of(cls, signal: Signal, columns: Columns) -> FileSignal:
+    def of(cls, signal: Signal, columns: ReadingColumns) -> FileSignal:
         """The signal with the readings of ``columns`` in place of its own."""
         stored = cls.__new__(cls)
         stored.__dict__.update({f.name: getattr(signal, f.name) for f in fields(signal) if f.name not in _READINGS})

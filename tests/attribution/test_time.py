@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from wattribute import attribute, compare
+from wattribute import attribute, compare, samples
 from wattribute.cli import main
 from wattribute.comparison import Ensemble, Run
 from wattribute.errors import NoDataError, OptionError
@@ -102,8 +102,8 @@ VERBS = (
 
 
 @pytest.mark.parametrize("words", VERBS, ids=lambda words: "-".join(words[:3]))
-def test_every_verb_works_on_a_trace_without_energy(words, shared, tmp_path, monkeypatch, capsys):
-    trace = str(shared / "traces" / "cloverleaf-openacc-cuda")
+def test_every_verb_works_on_a_trace_without_energy(words, tmp_path, monkeypatch, capsys):
+    trace = str(samples.path("pytorch.json.gz"))
     at = 2 if words[0] == "plot" else 1
     line = [word.replace("OUT", str(tmp_path / "out")) for word in (*words[:at], trace, *words[at:])]
     monkeypatch.setattr("sys.argv", ["wattribute", *line])
@@ -118,7 +118,7 @@ def test_every_verb_works_on_a_trace_without_energy(words, shared, tmp_path, mon
     assert written if words[0] != "attribute" else not written
 
 
-def test_exports_are_in_seconds(shared):
+def test_exports_are_in_seconds():
     from wattribute.outputs import hatchet, speedscope
 
     found = attribute(recording())

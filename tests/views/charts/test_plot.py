@@ -515,9 +515,8 @@ def test_the_timeline_of_a_real_trace_has_the_joules_of_the_oracle(shared):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SHOWN if kind not in ("icicle", "sunburst")])
-def test_two_nodes_of_a_real_run_add_up(kind, shared):
-    trace = shared / "traces" / "frontier-hpl-partial"
-    recording = wattribute.read(trace)
+def test_two_nodes_add_up(kind):
+    recording = wattribute.read(samples.path("trace"))
     _, what = SHOWN[kind]
     chart = plot.draw(kind, [recording])
     assert shown_j(chart, kind) == pytest.approx(expected_j(recording, what), rel=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,9 +12,12 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from tests.views.stories import streams
-from wattribute import cli, samples, save
+from wattribute import attribute, cli, samples, save
+from wattribute.testing.recordings import RecordingBuilder
+from wattribute.views.console import attribution_tables
 
 REPORT = """\
 Device: GPU-0
@@ -131,6 +135,26 @@ def test_a_table_by_signal_has_shares_per_signal(wattribute, simple):
     (line,) = [line for line in out.splitlines() if "energy_count:device=0" in line and "82 %" in line]
     assert "1.84 kJ" in line
     assert "… and 1 more" in out
+
+
+def test_only_a_terminal_leaves_out_devices(wattribute, tmp_path):
+    made = RecordingBuilder(10, name="many").host("n").process("p").thread("work 0..100")
+    for i in range(120):
+        made.counter(f"GPU {i}", [0, 100 + i], [0, 100]).link(f"GPU {i}", 0)
+    recording = made.recording()
+    save(recording, tmp_path / "many.watt")
+    piped, _ = wattribute(tmp_path / "many.watt")
+    wattribute(tmp_path / "many.watt", "-o", tmp_path / "table.txt")
+    screen = Console(file=io.StringIO(), width=160)
+    screen.print(attribution_tables(attribute(recording), limited=True))
+    tables = [
+        len(re.findall(r"^GPU \d+  n  of host", text, re.MULTILINE))
+        for text in (piped, (tmp_path / "table.txt").read_text(encoding="utf-8"), screen.file.getvalue())
+    ]
+    assert tables == [120, 120, 32]
+    assert "… and 88 more devices" in screen.file.getvalue()
+    assert "… and 20 more" in screen.file.getvalue()  # in the books
+    assert "… and" not in piped
 
 
 def test_hostile_names_stay_text(wattribute, tmp_path, monkeypatch):

@@ -29,8 +29,8 @@ _NUMBERS = 82  # columns that bar and numbers take
 _WIDTH = 160  # where the terminal's width is unknown
 _ALIKE = 3  # problems of one kind
 _DEVICES = 6  # devices named in one line
-_BOOKS = 100  # devices in the table of books
-_TABLES = 32  # devices with a table of their rows
+_BOOKS = 100  # devices in the table of books, on a terminal
+_TABLES = 32  # devices with a table of their rows, on a terminal
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -38,7 +38,7 @@ def show_attribution(attribution: Answer, top: int | None = None, output: Path |
     """Print an attribution, or write it as plain text."""
     if output is None or str(output) == "-":
         console = _console()
-        console.print(attribution_tables(attribution, top, console.width))
+        console.print(attribution_tables(attribution, top, console.width, limited=console.is_terminal))
         _console(stderr=True).print(problem_lines(attribution))
         return
     from ..errors import OutputError
@@ -57,17 +57,22 @@ def _console(stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, width=_WIDTH)
 
 
-def attribution_tables(attribution: Answer, top: int | None = None, width: int = _WIDTH) -> RenderableType:
-    """Books, then rows: one table per device when rows are by device, else one for all."""
+def attribution_tables(
+    attribution: Answer, top: int | None = None, width: int = _WIDTH, limited: bool = False
+) -> RenderableType:
+    """Books, then rows: one table per device when rows are by device, else one for all.
+
+    With ``limited`` only the first of many devices are shown.
+    """
     unit, common = attribution.suffix, _Common.of(attribution)
-    parts: list[RenderableType] = [attribution_head(attribution)]
+    parts: list[RenderableType] = [attribution_head(attribution, limited=limited)]
     if "device" not in attribution.rows.columns:
         every = together(attribution.devices.to_dicts())
         return Group(*parts, Text(), _rows(attribution, attribution.rows, unit, top, None, every, width, common))
     keys = [key for key in ("run", "host", "device", "of") if key in attribution.devices.columns]
     rows = attribution.rows.partition_by(keys, as_dict=True, maintain_order=True)
     named = dict.fromkeys(tuple(device[key] for key in keys) for device in attribution.devices.to_dicts())
-    shown = {*[name for name in named if name in rows][:_TABLES]}
+    shown = {*[name for name in named if name in rows][: _TABLES if limited else None]}
     for device in attribution.devices.to_dicts():
         name = tuple(device[key] for key in keys)
         if name in shown:
@@ -80,7 +85,7 @@ def attribution_tables(attribution: Answer, top: int | None = None, width: int =
             table = _rows(attribution, same, unit, top, device[f"measured_{unit}"], device, width, common)
             parts += [Text(), title, table]
     if len(rows) > len(shown):
-        words = f"… and {len(rows) - len(shown):,} more devices; --by frame has one table for all, -o FILE every row"
+        words = f"… and {len(rows) - len(shown):,} more devices; --by frame has one table for all, -o FILE every device"
         parts += [Text(), Text(words, style="dim")]
     return Group(*parts)
 
@@ -99,14 +104,15 @@ class _Common(NamedTuple):
         return cls(_kinds(attribution), by_signal, wholes(attribution, unit))
 
 
-def attribution_head(attribution: Answer, share_of: str = "") -> RenderableType:
+def attribution_head(attribution: Answer, share_of: str = "", limited: bool = False) -> RenderableType:
     """The books of each device, the rules they follow, and what the rows that were not selected received.
 
-    ``share_of`` says what the column share refers to, if not to all that was measured.
+    ``share_of`` says what the column share refers to, if not to all that was measured. With ``limited`` the books of
+    many devices end with the sum of the others.
     """
     lines: list[RenderableType] = [
         *_missing(attribution),
-        _books(attribution, attribution.suffix),
+        _books(attribution, attribution.suffix, limited),
         *_not_counted(attribution),
         _caption(attribution, share_of),
     ]
@@ -149,7 +155,7 @@ def _caption(attribution: Answer, share_of: str = "") -> Text:
     return Text(words, style="dim")
 
 
-def _books(attribution: Answer, unit: str) -> FittedTable:
+def _books(attribution: Answer, unit: str, limited: bool) -> FittedTable:
     table = FittedTable(drop=("users", "of", "signal", "coverage"))
     hosts = attribution.devices["host"].n_unique() > 1
     named: list[str] = [
@@ -162,7 +168,8 @@ def _books(attribution: Answer, unit: str) -> FittedTable:
     for name in ("measured", "", "attributed", "", "idle", "", "coverage", "users"):
         table.add_column(name, justify="right", no_wrap=True)
     books = _shown_books(attribution)
-    for row in books[:_BOOKS]:
+    shown = books[:_BOOKS] if limited else books
+    for row in shown:
         amounts = [row[f"{name}_{unit}"] for name in ("measured", "attributed", "idle")]
         measured, attributed, idle = (amount(one, row["unit"]) for one in amounts)
         if row["estimated"] and row["gain_error"]:
@@ -176,7 +183,7 @@ def _books(attribution: Answer, unit: str) -> FittedTable:
             "–" if row["coverage"] is None else percent(row["coverage"], 1.0),
             count(row["users"]) if row["users"] else "nobody",
         )
-    if more := books[_BOOKS:]:
+    if more := books[len(shown) :]:
         blank: list[Text] = [Text()] * (len(named) - 1)
         table.add_row(Text(f"… and {len(more):,} more", style="dim"), *blank, *_sums(more, unit))
     return table

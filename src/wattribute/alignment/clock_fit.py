@@ -81,7 +81,7 @@ def estimate(recording: Recording, signal: Signal, line: Line | None) -> ClockFi
     source = recording.spans
     if line is None or line.kind in ("counter", "unknown") or not isinstance(source, SpanTable):
         return None
-    if not 0 < sum(len(spans) for spans in source.columns.values()) <= MOST_SPANS:
+    if not 0 < sum(len(spans) for spans in source.columns.values()) <= MOST_SPANS or not len(signal):
         return None
     code = np.arange(len(recording.frames), dtype=np.int64)
     occupancy = Occupancy([innermost(source.spans(at), code) for at in source.locations()])

@@ -59,8 +59,10 @@ def floor_of(
     known = recording.metadata.get("floors", {}).get("devices", {}).get(device.name)
     if isinstance(known, Mapping) and recording.metadata["floors"].get("host", device.host) == device.host:
         baseline = _baseline(known, str(recording.metadata["floors"].get("date", "")))
-        seen = None if curve is None or use is None else _rests(curve, use, recording.clock.ticks_per_s)
-        if baseline is None or seen is None:
+        if baseline is None or curve is None or use is None or not len(curve.times):
+            return baseline
+        seen = _rests(curve, use, recording.clock.ticks_per_s)
+        if seen is None:
             return baseline
         return baseline._replace(low_w=min(baseline.low_w, seen[1]), high_w=max(baseline.high_w, seen[2]))
     if (declared := device.properties.get("floor_w")) is not None:  # a model knows its own

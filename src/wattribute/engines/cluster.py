@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from asyncio import CancelledError
+from asyncio import TimeoutError as AsyncTimeoutError
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
@@ -30,6 +31,7 @@ _ASK_S = 10
 _RESTART_S = 600
 _LOGGERS = ("distributed", "distributed.client", "distributed.gc")  # Dask gives each of them a level
 _COMPARED_PACKAGES = ("wattribute", "numpy")
+TIMEOUTS = (TimeoutError, AsyncTimeoutError)  # one class from Python 3.11 on
 _MALLOC_VARIABLE = "MALLOC_TRIM_THRESHOLD_"  # Dask's value of it gives memory back after every large array
 
 
@@ -84,10 +86,12 @@ def connected(address: str, workers: int | None) -> Iterator[Any]:
 def _client(address: str, workers: int | None) -> Iterator[Any]:
     if not address:
         try:
-            yield _distributed().get_client()
-            return
+            client = _distributed().get_client()
         except ValueError:  # none is open
-            pass
+            client = None
+        if client is not None:  # not inside the try: an OptionError of the work is a ValueError, too
+            yield client
+            return
     shared = _session.get()
     if shared is not None:
         yield shared.client(address, workers)
@@ -277,7 +281,7 @@ def check(client: Any, workers: int | None = None, wait_s: float | None = None) 
     awaited.add(client)
     try:
         client.wait_for_workers(needed, timeout=WORKERS_S if wait_s is None else wait_s)
-    except TimeoutError as error:
+    except TIMEOUTS as error:
         if not client.nthreads():
             raise ClusterError(
                 f"the Dask scheduler at {client.scheduler.address} has no workers; start some "

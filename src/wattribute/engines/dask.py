@@ -365,7 +365,7 @@ class _Run:
         try:
             try:
                 self.client.wait_for_workers(1, timeout=cluster.WORKERS_S)  # all may have died, and be starting again
-            except TimeoutError:
+            except cluster.TIMEOUTS:
                 return f"its workers died, and none came within {cluster.WORKERS_S} s"
             self.sent = self._send()
             for future in as_completed(list(self.sent), loop=self.client.loop):

@@ -114,11 +114,16 @@ class EdgeCounters:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    @property
-    def files(self) -> dict[str, int]:
-        """The open files by their paths, for a reader that is not this one; none of the kernel's events."""
-        pairs = zip(self.paths, self._open, strict=False)
-        return {path: counter.file for path, counter in pairs if isinstance(counter, _CounterFile)}
+    def detach_files(self) -> dict[str, int]:
+        """Hand the open files, by their paths, to another reader, who closes them; the kernel's events are closed."""
+        counters, self._open = self._open, []
+        files = {}
+        for path, counter in zip(self.paths, counters, strict=False):
+            if isinstance(counter, _CounterFile):
+                files[path] = counter.file
+            else:
+                counter.close()
+        return files
 
     def _cost_ns(self, counter: _Quick) -> int:
         began = self._clock()

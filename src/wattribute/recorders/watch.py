@@ -169,7 +169,7 @@ class Watch:
         from .regions import EdgeCounters
 
         counters = EdgeCounters(folder, time.monotonic_ns)
-        files = list(counters.files.items())
+        files = list(counters.detach_files().items())
         self._files += [file for _, file in files]
         for number, (path, file) in enumerate(files[:MOST_COUNTERS]):
             self._names.say({"counter": number, "path": path})

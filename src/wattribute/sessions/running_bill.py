@@ -69,7 +69,9 @@ class RunningBill:
     def feed(
         self, energy: Mapping[int, tuple[Ints, Floats]], events: Sequence[Mapping[str, Any]], last: bool
     ) -> Iterator[Series]:
-        """``energy`` has new points (ns since the epoch, joules) of signals by their row."""
+        """The points that are certain now; ``energy`` has new ones (ns since the epoch, joules) by row of signal."""
+        if not self._devices:  # the whole bill comes at the end
+            return
         for event in events:
             self._start = event.get("start", self._start)
             self._end = event.get("end", self._end)

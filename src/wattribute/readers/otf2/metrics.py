@@ -8,6 +8,7 @@ than the host, which locations use what is metered; the name, through ``sensors`
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,9 +59,8 @@ class Otf2Metric:
     scope: int = -1
     recorder: int = -1  # the id of the location that records it
     group: tuple[int, ...] = ()  # ids of locations, where the scope is a group of them
-    recorders: frozenset[int] = (
-        frozenset()
-    )  # of a class: ids of the locations that the file says record it, or one of the same names
+    # of a class: ids of the locations that the file says record it, or one of the same names
+    recorders: frozenset[int] = frozenset()
 
 
 _UNDEFINED = Otf2Metric(())
@@ -86,7 +86,8 @@ def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence
     names = {i: tuple(member.name for member in own) for i, own in classes.items()}
     for i, recorder in definitions.of(Kind.RECORDER):
         recorders.setdefault(names.get(i, ()), set()).add(recorder)
-    by_id = {i: Otf2Metric(own, recorders=frozenset(recorders.get(names[i], ()))) for i, own in classes.items()}
+    shared = {own: frozenset(ids) for own, ids in recorders.items()}
+    by_id = {i: Otf2Metric(own, recorders=shared.get(names[i], frozenset())) for i, own in classes.items()}
     by_recorder: dict[int, list[Otf2Metric]] = {}
     groups = {one[0]: tuple(one[3]) for one in definitions.of(Kind.GROUP) if one[4] in _GROUPS_OF_LOCATIONS}
     for i, of, recorder, scope_type, scope in definitions.of(Kind.METRIC_INSTANCE):
@@ -299,11 +300,19 @@ def scope_of(metric: Otf2Metric, recording: Recording, model: DefinitionTables, 
         return Scope(recording.location_host(rows[0]), f"group {metric.scope}", "", rows)
     host = recording.location_host(location)
     if metric.members and metric.scope_type < 0 and locations.kind[location] != "metric":  # of a class
-        recorders = {model.location_row[one] for one in metric.recorders if one in model.location_row}
-        is_only = sum(recording.location_host(one) == host for one in recorders) == 1
+        is_only = recorders_on(host, metric, recording, model) == 1
         if not is_only and any(member.sensor.device for member in metric.members):
             return Scope(host, recording.location_labels[location], "", (location,), True)
     return Scope(host)
+
+
+def recorders_on(host: str, metric: Otf2Metric, recording: Recording, model: DefinitionTables) -> int:
+    """How many locations of a host record a class; all hosts are counted once, since every rank asks."""
+    hosts = model.recorder_hosts.get(metric.recorders)
+    if hosts is None:
+        rows = {model.location_row[one] for one in metric.recorders if one in model.location_row}
+        hosts = model.recorder_hosts[metric.recorders] = Counter(map(recording.location_host, rows))
+    return hosts[host]
 
 
 def _node_scope(recording: Recording, node: int) -> Scope:
@@ -325,9 +334,14 @@ def links(signals: Sequence[Signal], metrics: Otf2Metrics, recording: Recording,
     for signal in signals:
         if signal.device:
             recorded.setdefault(signal.name, set()).add(signal.location)
+    classes = set()  # each rank may have a class of its own, equal to that of the others
     for metric in metrics.by_id.values():
         rows = {model.location_row[metric.recorder]} if metric.recorder in model.location_row else set()
         if metric.scope_type < 0:
+            members = tuple((member.name, member.sensor) for member in metric.members)
+            if members in classes:
+                continue
+            classes.add(members)
             rows = {row for member in metric.members for row in recorded.get(member.name, ())}
         for scope in (scope_of(metric, recording, model, row) for row in sorted(rows)):
             narrow = [member for member in metric.members if scope.narrows(member) and scope.locations]

@@ -6,8 +6,9 @@ system tree or among calling contexts are cut, so that every walk upwards ends.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class DefinitionTables:
     stream_tables: LookUpTables  # for accelerator streams, whose RMA operations are copies
     host_tables: LookUpTables
     problems: tuple[Problem, ...]
+    recorder_hosts: dict[frozenset[int], Counter[str]] = field(default_factory=dict)  # see metrics.recorders_on
 
 
 def build(definitions: Definitions) -> DefinitionTables:

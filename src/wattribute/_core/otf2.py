@@ -214,12 +214,12 @@ def fold_many(
         address(reports),
     )
     codes = reports["code"]
+    if done and codes[done - 1] == OTHERWISE:
+        done -= 1
+    columns = fold_many_columns(out, len(curves), bool(keys.by_path), ends[:done])  # first, since they free the memory
     failed = np.flatnonzero(codes == CODES.index("memory")).tolist()
     if failed:
         raise MemoryError(status("memory", 0, 0, many.files(failed[0]).evt)["message"])
-    if done and codes[done - 1] == OTHERWISE:
-        done -= 1
-    columns = fold_many_columns(out, len(curves), bool(keys.by_path), ends[:done])
     return _read({}, ends[:done, np.newaxis], many, reports[:done]), columns
 
 

@@ -35,6 +35,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: Namespace) -> None:
     from ..views.report import write_report
 
-    question = question_from(arguments)
-    looks = {name: getattr(arguments, name) for name in ("vs", "zone", "format")}
-    write_report(arguments.path, arguments.output, **looks, **question)
+    write_report(
+        arguments.path, arguments.output, vs=arguments.vs, zone=arguments.zone, format=arguments.format,
+        **question_from(arguments),
+    )  # fmt: skip

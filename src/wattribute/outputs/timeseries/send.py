@@ -37,9 +37,9 @@ def send(
     secrets: str | os.PathLike[str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Send all that was metered to a server, or write it to ``openmetrics:FILE`` or ``influx:FILE``, line protocol
-    (``influx:FILE?schema=milliwatts``); gives the number of points.
+    """Send all that was metered to a server, or write it to a file, and return the number of points.
 
+    Files are ``openmetrics:FILE`` and ``influx:FILE``, line protocol (``influx:FILE?schema=milliwatts``).
     ``start`` is the wall clock at the beginning of a recording that has none; ``secrets`` a file that only its owner
     can read. ``sleep`` waits between attempts. Raises OptionError for a wrong address and OutputError for a server that
     does not take it.
@@ -110,7 +110,7 @@ def _write(series: list[Series], to: str) -> None:
         encode = partial(line_protocol_pieces, options=targets.options(protocol, query))
     if not path:
         raise OptionError(
-            f"{protocol}: needs a file, as in --to {protocol}:run.{'om' if protocol != 'influx' else 'lp'}"
+            f"{protocol}: needs a file, as in --to {protocol}:run.{'lp' if protocol == 'influx' else 'om'}"
         )
     with replacing(path) as file:
         for piece in encode(series):

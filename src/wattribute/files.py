@@ -138,8 +138,8 @@ def _umask() -> int:
     return mask
 
 
-def filled(path: str) -> str:
-    """The path; an empty one, as of a variable that is not set, would be this folder and is refused."""
+def nonempty_path(path: str) -> str:
+    """Return the path; refuse an empty one, as of a variable that is not set: it would name this folder."""
     if not path:
         raise OptionError("an empty path: name a file or a folder ('.' is this one)")
     return path

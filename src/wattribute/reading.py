@@ -14,7 +14,7 @@ from typing import Any
 
 from . import archive
 from .errors import NotFoundError, OptionError, WattributeError, names_keywords
-from .files import filled
+from .files import nonempty_path
 from .model import ReadOptions, Recording
 from .model.question import make
 from .model.select import select_metrics
@@ -88,7 +88,7 @@ def _with_logs(recording: Recording, options: ReadOptions, metric: str | None = 
 @contextlib.contextmanager
 def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn a refusal of the operating system into one of our errors."""
-    filled(os.fspath(path))
+    nonempty_path(os.fspath(path))
     try:
         if not Path(path).exists():
             raise NotFoundError(f"{path}: no such file or folder")
@@ -103,10 +103,9 @@ def _readable(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @names_keywords
 def save(recording: Source, path: str | os.PathLike[str], threads: int = 2, progress: Any = None) -> None:
-    """Write a recording, or what another path holds, to the new folder ``path`` (``*.watt``); one that exists is an
-    error.
+    """Write a recording, or what another path holds, to the new folder ``path`` (``*.watt``).
 
-    ``threads`` write; ``progress`` is called with (done, whole).
+    A folder that exists is an error. ``threads`` is how many write; ``progress`` is called with (done, whole).
     """
     archive.save(as_recording(recording), path, threads, progress)
 

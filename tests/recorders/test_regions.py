@@ -599,7 +599,7 @@ def test_programs_read_counters_of_the_kernel_at_the_edges_of_regions(tmp_path):
     """A real event of the kernel: its clock, which counts a nanosecond per nanosecond."""
     event = perf.Event("pkg", "0", 0, 1, 0, Fraction(1))
     try:
-        perf.opened(event.address).close()
+        perf.open_counter(event.address).close()
     except OSError:
         pytest.skip("perf_event_open is not permitted here (kernel.perf_event_paranoid, or a container)")
     (tmp_path / "counters").write_text(f"{event.address}\nperf:nonsense\n")

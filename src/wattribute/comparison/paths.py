@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from ..errors import NotFoundError, OptionError
-from ..files import filled
+from ..files import nonempty_path
 
 PathLike = Union[str, "os.PathLike[str]"]
 Metadata = Mapping[str, Mapping[str, Any]] | Callable[[Path], Mapping[str, Any]] | str
@@ -23,7 +23,7 @@ def expand(paths: PathLike | Iterable[PathLike]) -> list[Path]:
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files: list[Path] = []
     for one in given:
-        name = filled(os.fspath(one))
+        name = nonempty_path(os.fspath(one))
         matches = [name] if os.path.exists(name) else sorted(glob.glob(name, recursive=True))
         if not matches and glob.has_magic(name):
             raise NotFoundError(f"{name}: no file or folder matches this pattern")

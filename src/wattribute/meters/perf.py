@@ -35,7 +35,7 @@ class Event:
 
     @property
     def address(self) -> str:
-        """What another process opens the same counter by, see ``opened``."""
+        """What another process opens the same counter by, see ``open_counter``."""
         return f"{ADDRESS}{self.kind}:{self.config}:{self.cpu}"
 
 
@@ -73,8 +73,8 @@ def _package(sys: Path, cpu: int) -> str:
     return package if die == "0" else f"{package} die {die}"
 
 
-def opened(address: str) -> PerfCounter:
-    """The counter at the address of an event, which counts from 0 on; raises OSError."""
+def open_counter(address: str) -> PerfCounter:
+    """Open the counter at the address of an event; it counts from 0 on. Raises OSError."""
     kind, config, cpu = map(int, address.removeprefix(ADDRESS).split(":"))
     return PerfCounter(Event("", "", cpu, kind, config, Fraction(1)))
 

@@ -52,7 +52,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Token = tuple["Sink", mmap.mmap, int, int]  # where to store the end of a region, and the key of its lane
 
 
-class _Quick(Protocol):
+class _OpenCounter(Protocol):
     """An open counter; it gives None where it can no longer be read."""
 
     def read(self) -> int | None: ...
@@ -75,13 +75,13 @@ class _CounterFile:
         os.close(self.file)
 
 
-def _opened(path: str) -> _Quick:
+def _open_counter(path: str) -> _OpenCounter:
     """Open a counter that the sampler offers; raises OSError."""
     if not path.startswith(PERF_ADDRESS):
         return _CounterFile(path)
     from ..meters import perf
 
-    return perf.opened(path)
+    return perf.open_counter(path)
 
 
 class EdgeCounters:
@@ -89,7 +89,7 @@ class EdgeCounters:
 
     def __init__(self, folder: str, clock: Callable[[], int]) -> None:
         self.paths: list[str] = []
-        self._open: list[_Quick] = []
+        self._open: list[_OpenCounter] = []
         self._clock, self.due_ns, self.pause_ns = clock, 0, _PAUSE_NS
         try:
             with open(os.path.join(folder, COUNTERS), encoding="utf-8") as file:
@@ -99,7 +99,7 @@ class EdgeCounters:
         cost_ns = 0
         for path in offered:
             try:
-                counter = _opened(path)
+                counter = _open_counter(path)
             except (OSError, ValueError):  # in a container, or another user's
                 continue
             one_ns = min(self._cost_ns(counter) for _ in range(5))
@@ -125,7 +125,7 @@ class EdgeCounters:
                 counter.close()
         return files
 
-    def _cost_ns(self, counter: _Quick) -> int:
+    def _cost_ns(self, counter: _OpenCounter) -> int:
         began = self._clock()
         return sys.maxsize if counter.read() is None else self._clock() - began
 

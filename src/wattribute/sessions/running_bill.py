@@ -23,7 +23,7 @@ from ..outputs.timeseries.series import (
     Series,
     bill_labels,
     bill_series,
-    billed,
+    devices_with_bill,
     last_of_each,
 )
 from ..readers.journal import Accounts
@@ -61,7 +61,7 @@ class RunningBill:
         host = next((device.host for device in recording.devices), "")
         self._accounts = Accounts(host, recording.clock)
         self._devices: dict[int, _Account] = {}
-        for one in billed(recording):
+        for one in devices_with_bill(recording):
             how = None if one.parts else known_division(recording, one)
             if how is not None:
                 self._devices[one.row] = _Account(one, how)

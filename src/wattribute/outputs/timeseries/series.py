@@ -224,11 +224,11 @@ def series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
 
 
 def _as_read(curve: Energy) -> Energy:
-    """The curve without what its counter had not counted yet: a server is told what was read."""
+    """The curve of what was read, without what its counter had not counted yet."""
     return curve if curve.read is None else replace(curve, values=curve.read)
 
 
-def billed(recording: Recording) -> list[MeteredDevice]:
+def devices_with_bill(recording: Recording) -> list[MeteredDevice]:
     """The devices that have a bill: those that count, rests of nodes among them."""
     try:
         return [one for one in metered_devices(recording) if one.entry.counted]
@@ -246,7 +246,7 @@ def bill_labels(recording: Recording, device: Device, part: str, estimated: bool
 def bill_series(recording: Recording, epoch_ns: int) -> Iterator[Series]:
     """The energy of each device that counts, divided between the command, other processes and static; nothing where
     the recording does not tell any of them apart."""
-    for one in billed(recording):
+    for one in devices_with_bill(recording):
         how = device_division(recording, one, Question(scope="process"))
         curve = _as_read(one.energy(recording)).between(*recording.life)
         parts = bill_curves(curve, how, recording.clock.ticks_per_s)

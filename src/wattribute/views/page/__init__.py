@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...files import filled
+from ...files import nonempty_path
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -76,7 +76,7 @@ def _session(source: Any, compare: Any, progress: Any, options: dict[str, Any]) 
     from .session import Session
 
     def given(what: Any) -> Any:
-        return what if what is None or isinstance(what, Recording) else Path(filled(os.fspath(what)))
+        return what if what is None or isinstance(what, Recording) else Path(nonempty_path(os.fspath(what)))
 
     return Session(given(source), options, given(compare), progress)
 
@@ -113,8 +113,10 @@ def write_page(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> None:
-    """Write the page of ``source`` to one HTML file at ``path`` (``-`` is standard output) that needs nothing
-    else; the rest as for :func:`view`: ``compare``, ``progress`` and ``options``."""
+    """Write the page of ``source`` to one self-contained HTML file at ``path``; ``-`` is standard output.
+
+    ``compare``, ``progress`` and ``options`` are those of :func:`view`.
+    """
     from ...files import check_writable
     from . import selfcontained
 

@@ -425,7 +425,7 @@ def _read_columns(file: Path, kind: str, count: int, problems: list[Problem]) ->
 
 
 def _stored_columns(file: Path, dtype: np.dtype[Any], count: int) -> dict[int, ParquetColumns] | None:
-    """Columns by signal, to be read when they are looked at; None where there are few readings, or the file is odd."""
+    """Columns by signal, to be read when they are used; None where there are few readings, or the file is unusual."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -459,7 +459,7 @@ class ParquetColumns:
     groups: tuple[int, ...]
     length: int
     dtype: np.dtype[Any]
-    latest: dict[tuple[int, str], npt.NDArray[Any]]  # columns of the signal that was looked at last, shared by all
+    latest: dict[tuple[int, str], npt.NDArray[Any]]  # columns of the signal that was read last, shared by all
 
     def __len__(self) -> int:
         return self.length

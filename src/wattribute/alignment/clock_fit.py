@@ -31,10 +31,10 @@ MAX_EXTRA_MISFIT = 8.0  # misfit, in scatters of one update, by which another sh
 STEPS = 121
 REACH_S = 0.5  # shifts that are tried beyond what the clocks allow
 FAR_S, FAR_STEP_S = 10.0, 0.05  # shifts that are tried where those explain little or contradict the clocks
-FAR_EXPLAINED = 0.8  # of the readings' variance: a far shift that explains less is none
+FAR_EXPLAINED = 0.8  # of the readings' variance, at least, by a far shift
 WELL_EXPLAINED = 0.95  # a shift that explains so much is good enough not to look for a far one
 MAX_UNEXPLAINED_RATIO = 0.5  # a shift is better than another if it leaves so much less unexplained
-MOST_UPDATES = 4_000  # evenly spread, that are enough
+MOST_UPDATES = 4_000  # of a long log so many are used, evenly spread
 RESPONSE_S = 0.02  # a chip follows its code no faster and no slower than within this, as far as is assumed
 MIN_CONTRADICTION = 1.5  # how far beyond both errors an estimate has to lie
 

@@ -123,8 +123,10 @@ def utilisation_of(recording: Recording, device: Device) -> Utilisation | None:
 
 
 def quietest(curve: Energy, use: Utilisation, ticks_per_s: int) -> Floor | None:
-    """The mean power of the longest stretch at rest, and the range of all of them; without rest a range from 0 to that
-    of the quietest second."""
+    """The mean power of the longest stretch at rest, and the range of all stretches.
+
+    Without rest the range is from 0 to the power of the quietest second.
+    """
     stretches = _rests(curve, use, ticks_per_s)
     if stretches is not None:
         mean, low, high = stretches
@@ -139,8 +141,10 @@ def quietest(curve: Energy, use: Utilisation, ticks_per_s: int) -> Floor | None:
 
 
 def _rests(curve: Energy, use: Utilisation, ticks_per_s: int) -> tuple[float, float, float] | None:
-    """The mean power of the longest stretch at rest that is long enough for the sensor, the least and the most that
-    parts of any such stretch had: a floor drifts with temperature. None without rest."""
+    """The mean power of the longest stretch at rest, and the least and the most of parts of any; None without rest.
+
+    Stretches that are too short for the sensor do not count; a floor drifts with temperature.
+    """
     rest = np.flatnonzero(np.diff(np.concatenate([[False], use.parts < REST, [False]]).astype(np.int8)))
     starts = np.maximum(use.times[rest[::2]], curve.times[0])
     ends = np.minimum(use.times[rest[1::2]], curve.times[-1])

@@ -2,8 +2,7 @@
 
 Beside the regions' files lies COUNTERS, written by the sampler: counters that are so quick that the program reads them
 at the edges of its regions, and a watch at its looks, one per line: the path of a file, or PERF_ADDRESS and what opens
-an event of the kernel. Imported while a program under a profile starts, so nothing
-heavier than ``struct``.
+an event of the kernel. Imported while a program under a profile starts, so nothing heavier than ``struct``.
 """
 
 import struct

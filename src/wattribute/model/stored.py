@@ -1,4 +1,4 @@
-"""Signals whose readings stay in a file until they are looked at: those of a day of eight GPUs fill a gigabyte."""
+"""Signals whose readings stay in a file until they are used: those of a day of eight GPUs fill a gigabyte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReadingColumns(Protocol):
 
 
 class FileSignal(Signal):
-    """A signal that holds no readings: ``times`` and ``values`` are read again for everybody who looks at them."""
+    """A signal that holds no readings: each access to ``times`` or ``values`` reads them from the file."""
 
     columns: ReadingColumns
 

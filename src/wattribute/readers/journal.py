@@ -175,8 +175,9 @@ def fields(channels: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 class _Columns:
-    """Readings by channel, without those that failed (of a GPU most channels are read seldom, and most cells empty);
-    and looks at who used the CPUs and GPUs, of which there are four a second.
+    """Readings by channel, and the events that say who used the CPUs and GPUs, four a second.
+
+    Readings that failed are left out: most channels of a GPU are read seldom, and most cells are empty.
     """
 
     def __init__(self, folder: Path) -> None:

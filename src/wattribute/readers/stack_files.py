@@ -299,7 +299,7 @@ class _Builder:
         )
 
     def _metered(self) -> list[Signal]:
-        """The signals of devices, which are sure of the spans' times as far as looks at the stacks tell."""
+        """The signals of devices; the clock error of counters is the usual time between two samples of a stack."""
         gaps = np.concatenate(self.gaps) if self.gaps else np.empty(0, np.int64)
         if not len(gaps):
             return list(self.base.signals)

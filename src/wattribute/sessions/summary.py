@@ -294,7 +294,7 @@ def _busy_mean_w(recording: Recording, begin: int, end: int, device: Device | No
 
 
 class Pool(NamedTuple):
-    """Sum and number of readings, of which many signals' make a mean."""
+    """Sum and number of readings; those of several signals have one mean."""
 
     total: float
     number: int
@@ -327,7 +327,7 @@ def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) ->
 
 
 def _share(recording: Recording, part: _Part, is_own: bool) -> list[str]:
-    """Bill a device; where only the command's part counts, note its share, and say it."""
+    """Bill a device; where only the command's part counts, set its shares and return the likely one in words."""
     how = device_division(recording, part.metered, Question(scope="process"))
     inside = part.curve.between(*recording.life)
     if inside.measured <= 0:

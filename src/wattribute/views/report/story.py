@@ -288,8 +288,8 @@ def method(attribution: Attribution, emissions: Emissions | None) -> Section:
         place = f"{emissions.name} ({emissions.zone})"
         grams = f"Emissions: {emissions.g_per_kwh:.3g} g/kWh, {place}; {names.clean('; '.join(emissions.sources))}."
         if None not in (emissions.energy_low_j, emissions.energy_high_j):
-            amount = bounded(emissions.co2e_g, *emissions.range_g, "g")
-            grams += f" With the range of the energy{' and of countries' * emissions.assumed}: {amount}."
+            grams_range = bounded(emissions.co2e_g, *emissions.range_g, "g")
+            grams += f" With the range of the energy{' and of countries' * emissions.assumed}: {grams_range}."
         if emissions.assumed:
             low, high = si(emissions.low_g, "g"), si(emissions.high_g, "g")
             grams += f" No zone was given; by country it would be {low} to {high}."

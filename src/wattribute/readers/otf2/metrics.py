@@ -334,7 +334,7 @@ def links(signals: Sequence[Signal], metrics: Otf2Metrics, recording: Recording,
     for signal in signals:
         if signal.device:
             recorded.setdefault(signal.name, set()).add(signal.location)
-    classes: set[tuple[tuple[str, Sensor], ...]] = set()  # each rank may have a class of its own, equal to that of the others
+    classes: set[tuple[tuple[str, Sensor], ...]] = set()  # each rank may have its own, equal to the others
     for metric in metrics.by_id.values():
         rows = {model.location_row[metric.recorder]} if metric.recorder in model.location_row else set()
         if metric.scope_type < 0:

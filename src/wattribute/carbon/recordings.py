@@ -126,6 +126,8 @@ def energy_range(
             return None, None
         ends = inside.measured * (1 - (error or 0.0)), inside.measured * (1 + (error or 0.0))
         ends = ends if bounds is None else (float(bounds.low[0]), float(bounds.high[0]))
+        if not np.isfinite(ends).all():  # half a range is none
+            return None, None
         how = device_division(recording, one, question)
         if how.usage is not None and inside.measured > 0:
             bill = bill_of(inside, how, recording.clock.ticks_per_s)

@@ -52,6 +52,7 @@ def test_run_carbon_and_report_agree_on_what_was_not_seen(recording):
     emitted = emissions(recording, zone="FR")
     assert (emitted.energy_j, emitted.duration_s) == (pytest.approx(run.energy_j), 9)
     assert emitted.unseen == ("GPU 0 was metered for 72% of the time",)
+    assert (emitted.energy_high_j, emitted.range_g[1]) == (None, None)
     screen = Console(file=io.StringIO(), width=100)
     screen.print(emissions_table(emitted))
     shown = screen.file.getvalue()

@@ -95,7 +95,7 @@ class Emissions:
     scope: str = "machine"  # all that was metered; "process": the command's share of it
     unseen: tuple[str, ...] = ()  # devices that were not metered all the time: joules and grams are a lower limit
     energy_low_j: float | None = None  # the range of the energy, where every device that counts has one
-    energy_high_j: float | None = None
+    energy_high_j: float | None = None  # None also where a device is unseen
 
     @property
     def total_g(self) -> float:
@@ -112,12 +112,11 @@ class Emissions:
     @property
     def range_g(self) -> tuple[float | None, float | None]:
         """Least and greatest operational grams: the range of the energy times that of the intensity."""
-        ends = self.energy_low_j, self.energy_high_j
-        if not self.energy_j or None in ends:
-            return self.low_g, self.high_g
-        each = (self.co2e_g * (joules or 0.0) / self.energy_j for joules in ends)
-        low, high = (grams * factor for grams, factor in zip(each, self.spread, strict=True))
-        return low, high
+        low, high = self.low_g, self.high_g
+        if self.energy_j and self.energy_low_j is not None:
+            ends = zip((self.energy_low_j, self.energy_high_j), self.spread, strict=True)
+            low, high = (None if end is None else self.co2e_g * end / self.energy_j * factor for end, factor in ends)
+        return low, None if self.unseen else high
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -85,13 +85,14 @@ def of_recording(
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     total = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
     low, high = energy_range(recording, question, devices)
+    unseen = _unseen(recording, question, devices)
     return replace(
         total,
         estimated=any(part.signal.estimated for _, part in devices),
         scope=scope,
-        unseen=_unseen(recording, question, devices),
+        unseen=unseen,
         energy_low_j=low,
-        energy_high_j=high,
+        energy_high_j=None if unseen else high,  # nothing limits what was not seen
     )
 
 

@@ -11,8 +11,9 @@ export class Flame {
 
   async load(range) {
     const chosen = this.data?.groups[this.group]?.label; // the same device stays chosen when the range changes
-    this.data = await this.app.source.flame(range, this.exact);
-    this.exact = false; // the next range is drawn at once again
+    const { exact } = this;
+    this.exact = false; // the next range is drawn at once again, also if this one is given up
+    this.data = await this.app.source.flame(range, exact);
     this.group = Math.max(0, this.data.groups.findIndex((group) => group.label === chosen));
     [this.root, this.cursor] = [0, null];
   }

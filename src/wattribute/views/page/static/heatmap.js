@@ -12,8 +12,9 @@ export class Heatmap {
   }
 
   async load(range) {
-    this.data = await this.app.source.heat(range, this.exact);
-    this.exact = false; // the next range is drawn at once again
+    const { exact } = this;
+    this.exact = false; // the next range is drawn at once again, also if this one is given up
+    this.data = await this.app.source.heat(range, exact);
     this.cursor = null;
   }
 

@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -263,6 +264,20 @@ def podman(engine):
     engine.serve()
     yield engine
     engine.rest()
+
+
+@pytest.fixture
+def verb(monkeypatch):
+    """Run a command line of ours in this process, where what it imports is loaded already; gives its exit code."""
+    from wattribute import cli
+
+    def run(words: list[str]) -> int:
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code or 0
+
+    return run
 
 
 @pytest.fixture

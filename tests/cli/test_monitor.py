@@ -151,7 +151,7 @@ def test_quietly_served_for_months(tmp_path):
     address = process.stderr.readline().split()[-1]
 
     def scraped():
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             return answer.read().decode()
 
     until(lambda: "wattribute_energy" in scraped())

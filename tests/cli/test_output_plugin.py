@@ -41,7 +41,7 @@ def call(tmp_path):
 
     def run(*words, code=0):
         command = [sys.executable, "-m", "wattribute", *words]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == code, done.stderr
         return done
 

@@ -114,11 +114,13 @@ class EdgeCounters:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    @property
-    def files(self) -> dict[str, int]:
-        """The open files by their paths, for a reader that is not this one; none of the kernel's events."""
-        pairs = zip(self.paths, self._open, strict=False)
-        return {path: counter.file for path, counter in pairs if isinstance(counter, _CounterFile)}
+    def hand_over(self, most: int) -> dict[str, int]:
+        """Give the first open files to another reader, by their paths; close all else, the kernel's events too."""
+        pairs = [pair for pair in zip(self.paths, self._open, strict=False) if isinstance(pair[1], _CounterFile)]
+        given = dict(pairs[:most])
+        self._open = [counter for counter in self._open if counter not in given.values()]
+        self.close()
+        return {path: counter.file for path, counter in given.items()}
 
     def _cost_ns(self, counter: _Quick) -> int:
         began = self._clock()

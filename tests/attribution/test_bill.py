@@ -368,10 +368,26 @@ def test_a_mig_card_whose_driver_does_not_tell_is_not_split_and_says_why():
     assert not attribute(mig(), by="frame", scope="machine").problems
 
 
-@pytest.mark.parametrize("text", ["60W", "GPU 0=", "GPU 0=much", "=60W"])
+def test_a_card_whose_users_are_not_known_is_not_split_and_says_why():
+    machine = Simulation(length_s=10, scope="process")
+    card = machine.device("GPU 0", floor_w=60).counter(period_s=0.1)
+    machine.stream(card, [("gemm", 0.0, 10.0, 100.0)])
+    found = attribute(machine.run().recording, by="frame")
+    assert of_frame(found, "gemm") == pytest.approx(1600, rel=1e-3)
+    assert [p.message for p in found.problems if p.kind == "share"] == [
+        "GPU 0: who used it is not known, so all of it is counted"
+    ]
+
+
+@pytest.mark.parametrize("text", ["60W", "GPU 0=", "GPU 0=much", "=60W", "cpu=60", "cpu=-5W", "cpu=60J", "cpu=20W±1"])
 def test_a_floor_that_is_no_power_is_refused(text):
     with pytest.raises(OptionError, match="DEVICE=WATTS"):
         attribute(shared().recording, floor=text)
+
+
+def test_a_floor_of_a_device_that_is_not_there_is_refused():
+    with pytest.raises(OptionError, match=r"unknown device of --floor 'GPU 0'.*package 0"):
+        attribute(shared().recording, floor=("cpu=20W", "GPU 0=60W"))
 
 
 @given(

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute import attribute
+from wattribute.carbon import emissions
 from wattribute.errors import OptionError
 from wattribute.model import Recording, Signal
 from wattribute.model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, CPU_TIME
+from wattribute.sessions.summary import summarise
 from wattribute.testing.simulation import SimulatedRun, Simulation, Steps, Wave
 
 FLOOR_W = 20.0
@@ -359,6 +361,14 @@ def test_a_mig_slice_pays_for_its_use_and_for_its_part_of_the_card():
     assert of_frame(found, "gemm", "static_j") == pytest.approx(150, rel=1e-3)
     assert of_frame(found, "other processes") == pytest.approx(500 + 450, rel=1e-3)
     balance(found)
+
+
+def test_run_and_carbon_give_one_range_of_a_slice():
+    recording = mig(busy=50.0, slices=25.0)
+    summary, grams = summarise(recording, carbon=False), emissions(recording, intensity=100)
+    assert (summary.low_j, summary.high_j) == (grams.energy_low_j, grams.energy_high_j)
+    assert summary.low_j < summary.energy_j < summary.high_j
+    assert "split between processes by utilisation" in summary.devices[0].causes
 
 
 def test_a_mig_card_whose_driver_does_not_tell_is_not_split_and_says_why():

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute import attribute
+from wattribute.carbon import emissions
 from wattribute.errors import OptionError
 from wattribute.model import Recording, Signal
 from wattribute.model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, CPU_TIME
+from wattribute.sessions.summary import summarise
 from wattribute.testing.simulation import SimulatedRun, Simulation, Steps, Wave
 
 FLOOR_W = 20.0
@@ -361,6 +363,14 @@ def test_a_mig_slice_pays_for_its_use_and_for_its_part_of_the_card():
     balance(found)
 
 
+def test_run_and_carbon_give_one_range_of_a_slice():
+    recording = mig(busy=50.0, slices=25.0)
+    summary, grams = summarise(recording, carbon=False), emissions(recording, intensity=100)
+    assert (summary.low_j, summary.high_j) == (grams.energy_low_j, grams.energy_high_j)
+    assert summary.low_j < summary.energy_j < summary.high_j
+    assert "split between processes by utilisation" in summary.devices[0].causes
+
+
 def test_a_mig_card_whose_driver_does_not_tell_is_not_split_and_says_why():
     found = attribute(mig(), by="frame", floor="gpu=60W")
     assert of_frame(found, "gemm") == pytest.approx(1600, rel=1e-3)
@@ -368,10 +378,26 @@ def test_a_mig_card_whose_driver_does_not_tell_is_not_split_and_says_why():
     assert not attribute(mig(), by="frame", scope="machine").problems
 
 
-@pytest.mark.parametrize("text", ["60W", "GPU 0=", "GPU 0=much", "=60W"])
+def test_a_card_whose_users_are_not_known_is_not_split_and_says_why():
+    machine = Simulation(length_s=10, scope="process")
+    card = machine.device("GPU 0", floor_w=60).counter(period_s=0.1)
+    machine.stream(card, [("gemm", 0.0, 10.0, 100.0)])
+    found = attribute(machine.run().recording, by="frame")
+    assert of_frame(found, "gemm") == pytest.approx(1600, rel=1e-3)
+    assert [p.message for p in found.problems if p.kind == "share"] == [
+        "GPU 0: who used it is not known, so all of it is counted"
+    ]
+
+
+@pytest.mark.parametrize("text", ["60W", "GPU 0=", "GPU 0=much", "=60W", "cpu=60", "cpu=-5W", "cpu=60J", "cpu=20W±1"])
 def test_a_floor_that_is_no_power_is_refused(text):
     with pytest.raises(OptionError, match="DEVICE=WATTS"):
         attribute(shared().recording, floor=text)
+
+
+def test_a_floor_of_a_device_that_is_not_there_is_refused():
+    with pytest.raises(OptionError, match=r"unknown device of --floor 'GPU 0'.*package 0"):
+        attribute(shared().recording, floor=("cpu=20W", "GPU 0=60W"))
 
 
 @given(

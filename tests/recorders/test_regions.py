@@ -526,6 +526,35 @@ def test_edges_read_at_most_once_per_pause(tmp_path):
     assert values.tolist() == [5, 5]
 
 
+class KernelEvent:
+    """A counter of the kernel that is open until it is closed."""
+
+    def __init__(self):
+        self.is_open = True
+
+    def read(self):
+        return 7
+
+    def close(self):
+        assert self.is_open
+        self.is_open = False
+
+
+def test_counters_that_another_reader_does_not_take_are_closed(tmp_path):
+    paths = [*counters_in(tmp_path, "5\n", "6\n"), "perf:1:2:0"]
+    (tmp_path / "counters").write_text("".join(f"{path}\n" for path in [paths[2], *paths[:2]]))
+    event, files = KernelEvent(), {path: regions._CounterFile(path) for path in paths[:2]}
+    with patch.object(regions, "_opened", lambda path: files.get(path, event)):
+        counters = regions.EdgeCounters(str(tmp_path), lambda: 0)
+    assert counters.paths == [paths[2], *paths[:2]]
+    assert counters.hand_over(1) == {paths[0]: files[paths[0]].file}
+    assert not counters
+    assert not event.is_open
+    assert files[paths[1]].read() is None
+    assert files[paths[0]].read() == 5
+    files[paths[0]].close()
+
+
 def test_a_program_that_closes_every_file_records_its_regions_all_the_same(tmp_path):
     path = counters_in(tmp_path, "5\n")[0]
     counters = regions.EdgeCounters(str(tmp_path), time.monotonic_ns)

@@ -315,6 +315,11 @@ class Bill(NamedTuple):
     own_low_j: float = np.nan
     own_high_j: float = np.nan
 
+    def shares(self, measured_j: float) -> tuple[float, float, float]:
+        """The command's part of what was measured: likely, at least, at most."""
+        likely, low, high = (joules / measured_j for joules in (self.own_j, self.own_low_j, self.own_high_j))
+        return likely, min(low, likely), min(max(high, likely), 1.0)
+
 
 def bill_of(curve: Energy, how: Division, ticks_per_s: int) -> Bill:
     """The bill of a device over all of a curve: static apart, and what is the command's by its own rule."""

@@ -24,8 +24,7 @@ REST = 0.02  # utilisation below which a device is at rest
 STRETCH_S = 1.0  # the shortest stretch that shows a floor …
 UPDATES = 8  # … and how often its sensor has to have moved in it
 _STRETCH_PARTS = 4  # of a stretch, whose means differ by the spread of its floor
-_UNITS_W = {"w": 1.0, "mw": 1e-3, "kw": 1e3}
-_WATTS_PATTERN = r"(\d+(?:\.\d+)?)\s*(m|k)?w?"
+_WATTS_PATTERN = r"(\d+(?:\.\d+)?)\s*(m|k)?w"
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,7 +53,7 @@ def floor_of(
     """The floor of a device, or None. ``curve`` and ``use`` are its joules(t) and its utilisation, if it says one."""
     for text in reversed(texts):
         name, floor = parse(text)
-        if name is None or name.lower() in (device.name.lower(), device.kind.lower()):
+        if name is None or _names(name, device):
             return floor
     known = recording.metadata.get("floors", {}).get("devices", {}).get(device.name)
     if isinstance(known, Mapping) and recording.metadata["floors"].get("host", device.host) == device.host:
@@ -82,6 +81,19 @@ def parse(text: str) -> tuple[str | None, Floor | None]:
         raise OptionError(f"--floor {text!r}: write DEVICE=WATTS, such as 'GPU 0=60W' or 'cpu=20W±1W', or none")
     watts, spread = (float(match[i] or 0) * {"m": 1e-3, "k": 1e3, None: 1.0}[match[i + 1]] for i in (1, 3))
     return name.strip(), Floor(watts, max(0.0, watts - spread), watts + spread, "said")
+
+
+def _names(name: str, device: Device) -> bool:
+    return name.lower() in (device.name.lower(), device.kind.lower())
+
+
+def check_devices(texts: Sequence[str], devices: Sequence[Device]) -> None:
+    """Raise OptionError for a floor of a device that is not there."""
+    for text in texts:
+        name, _ = parse(text)
+        if name is not None and not any(_names(name, device) for device in devices):
+            known = [n for one in devices for n in (one.name, one.kind) if n]
+            raise OptionError.unknown("device of --floor", name, known)
 
 
 def _baseline(known: Mapping[str, Any], date: str) -> Floor | None:

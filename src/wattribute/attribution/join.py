@@ -28,7 +28,7 @@ from ..model.constants import OTHERS, STATIC
 from ..model.spans import BOUNDS, Guesses, SpanColumns
 from . import bill, gauge_solve, ranges, shares, slices, statistics, time_sources
 from . import load as loads
-from .floors import Floor
+from .floors import Floor, check_devices
 from .frame_keys import FrameKeys, frame_keys
 from .ledger import Sensed, device_energy
 from .measured import rest_range
@@ -120,6 +120,7 @@ def billed(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
         or any(s.unit == "%" for s in recording.signals)
     ):
         return recording, plan
+    check_devices(question.floor, [*recording.devices, *(source.device for source in plan.sources)])
     views: list[DeviceView] = []
     hosts: dict[str, set[str]] = {}
     problems = list(plan.problems)
@@ -131,8 +132,9 @@ def billed(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
         how = bill.division_of(recording, source.device, question, whole)
         views.append(replace(source, division=how))
         is_own = bill.scope_of(recording, question) == "process"
-        if is_own and how.usage is None and source.device.properties.get("mig"):
-            problems.append(Problem("share", bill.undivided_reason(source.device)))
+        undivided = Problem("share", bill.undivided_reason(source.device))
+        if is_own and how.usage is None and undivided not in problems:
+            problems.append(undivided)
         needed = hosts.setdefault(source.device.host, set())
         needed |= {OTHERS} if how.usage is not None else set()
         apart = how.rule == "apart" and how.floor is not None and how.floor.likely_w is not None

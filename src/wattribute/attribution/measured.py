@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ..alignment.energy import Energy
 from ..alignment.gauges import metered
 from ..model import Clock, Curve, Fold, Keys, Recording, Signal, Spans
 from ..sensors import Line
+from .bill import Bill
 from .ledger import MeteredDevice, Sensed
 from .ranges import ENDS, Range, of_counter, of_pieces, share_of
 from .shares import alone
@@ -18,10 +20,38 @@ from .shares import alone
 MOST_PIECES = 16  # of a rest, that are looked at one by one
 
 
+class UsedRange(NamedTuple):
+    """Joules that can have been used, within 95 % and at all."""
+
+    low_j: float
+    high_j: float
+    hard_low_j: float
+    hard_high_j: float
+    is_read: bool  # from readings; otherwise from the error of a gain or a model alone
+
+
+def used_range(
+    recording: Recording, device: MeteredDevice, inside: Energy, begin: int | None, end: int | None, bill: Bill | None
+) -> UsedRange | None:
+    """What can have been used of a device between two moments, with its curve between them; None if nothing limits it.
+
+    With a bill it is the command's part, by the range of its share. ``run`` and ``carbon`` have it from here alike.
+    """
+    joules, error = inside.measured, inside.signal.gain_error
+    found = None if inside.signal.estimated else window_range(recording, device, begin, end)
+    if found is None and not error:
+        return None
+    ends = [joules * (1 - (error or 0.0)), joules * (1 + (error or 0.0))] * 2
+    if found is not None:
+        ends = [float(getattr(found, name)[0]) for name in ("low", "high", "hard_low", "hard_high")]
+    _, low, high = (1.0, 1.0, 1.0) if bill is None else bill.shares(joules)
+    return UsedRange(ends[0] * low, ends[1] * high, ends[2] * low, ends[3] * high, found is not None)
+
+
 def window_range(recording: Recording, device: MeteredDevice, begin: int | None, end: int | None) -> Range | None:
     """What a device used between two moments, with gain; None where no meter measured it.
 
-    The range of a rest is the node's minus its parts'. ``run`` and ``attribute`` have it from here alike.
+    The range of a rest is the node's minus its parts'.
     """
     sensed = device.sensed(recording)
     if device.parts:

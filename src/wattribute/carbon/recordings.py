@@ -23,7 +23,7 @@ from ..engines.middle import (
     metered_devices,
     own_curve,
     scope_of,
-    window_range,
+    used_range,
 )
 from ..errors import NoDataError, OptionError, names_keywords
 from ..model import Attribution, Question, Recording
@@ -121,20 +121,15 @@ def energy_range(
     """
     window, low, high = question.window(recording), 0.0, 0.0
     for one, curve in devices:
-        inside, error = curve.between(*window), curve.signal.gain_error
-        bounds = None if curve.signal.estimated else window_range(recording, one, *window)
-        if bounds is None and not error:
+        inside, how = curve.between(*window), device_division(recording, one, question)
+        is_split = how.usage is not None and inside.measured > 0
+        bill = bill_of(inside, how, recording.clock.ticks_per_s) if is_split else None
+        ends = used_range(recording, one, inside, *window, bill)
+        if ends is None:
             return None, None
-        ends = inside.measured * (1 - (error or 0.0)), inside.measured * (1 + (error or 0.0))
-        ends = ends if bounds is None else (float(bounds.low[0]), float(bounds.high[0]))
-        if not np.isfinite(ends).all():  # half a range is none
+        if not np.isfinite((ends.low_j, ends.high_j)).all():  # half a range is none
             return None, None
-        how = device_division(recording, one, question)
-        if how.usage is not None and inside.measured > 0:
-            bill = bill_of(inside, how, recording.clock.ticks_per_s)
-            shares = (min(bill.own_low_j, bill.own_j), max(bill.own_high_j, bill.own_j))
-            ends = ends[0] * shares[0] / inside.measured, ends[1] * min(shares[1] / inside.measured, 1.0)
-        low, high = low + ends[0], high + ends[1]
+        low, high = low + ends.low_j, high + ends.high_j
     return low, high
 
 

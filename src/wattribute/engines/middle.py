@@ -29,7 +29,7 @@ from ..attribution.frame_keys import frame_mask
 from ..attribution.join import DeviceCurves
 from ..attribution.join import masks as location_masks
 from ..attribution.ledger import MeteredDevice, account
-from ..attribution.measured import curve_bounds, span_bounds, window_range
+from ..attribution.measured import curve_bounds, span_bounds, used_range
 from ..attribution.row_selection import location_mask
 from ..attribution.select import chosen
 from ..errors import NoDataError
@@ -69,8 +69,8 @@ __all__ = [
     "undivided_reason",
     "unwrapped",
     "usage_of",
+    "used_range",
     "utilisation_of",
-    "window_range",
 ]
 
 

@@ -114,16 +114,13 @@ class EdgeCounters:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def detach_files(self) -> dict[str, int]:
-        """Hand the open files, by their paths, to another reader, who closes them; the kernel's events are closed."""
-        counters, self._open = self._open, []
-        files = {}
-        for path, counter in zip(self.paths, counters, strict=False):
-            if isinstance(counter, _CounterFile):
-                files[path] = counter.file
-            else:
-                counter.close()
-        return files
+    def hand_over(self, most: int) -> dict[str, int]:
+        """Give the first open files to another reader, by their paths; close all else, the kernel's events too."""
+        pairs = [pair for pair in zip(self.paths, self._open, strict=False) if isinstance(pair[1], _CounterFile)]
+        given = dict(pairs[:most])
+        self._open = [counter for counter in self._open if counter not in given.values()]
+        self.close()
+        return {path: counter.file for path, counter in given.items()}
 
     def _cost_ns(self, counter: _OpenCounter) -> int:
         began = self._clock()

@@ -169,12 +169,12 @@ class Watch:
         from .regions import EdgeCounters
 
         counters = EdgeCounters(folder, time.monotonic_ns)
-        files = list(counters.detach_files().items())
+        files = list(counters.hand_over(MOST_COUNTERS).items())
         self._files += [file for _, file in files]
-        for number, (path, file) in enumerate(files[:MOST_COUNTERS]):
+        for number, (path, file) in enumerate(files):
             self._names.say({"counter": number, "path": path})
             order.counter_files[number] = file
-        order.counters, order.counter_pause_ns = min(len(files), MOST_COUNTERS), counters.pause_ns
+        order.counters, order.counter_pause_ns = len(files), counters.pause_ns
 
     def _check(self, order: WatchOrder, state: int) -> None:
         """Compare a walk of C's with the interpreter's own."""

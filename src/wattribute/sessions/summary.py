@@ -26,7 +26,7 @@ from ..engines.middle import (
     scope_of,
     span_bounds,
     undivided_reason,
-    window_range,
+    used_range,
 )
 from ..errors import NoDataError
 from ..model import Device, DeviceSummary, Problem, Question, Recording, Signal, Summary, counts
@@ -53,7 +53,8 @@ class _Part:
     metered: MeteredDevice
     curve: Energy
     bill: Bill | None = None  # None: there was nothing to bill
-    shares: tuple[float, float, float] = (1.0, 1.0, 1.0)  # that count: likely, low and high
+    own_bill: Bill | None = None  # where only the command's part counts
+    shares: tuple[float, float, float] = (1.0, 1.0, 1.0)  # of it: likely, low and high
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -206,34 +207,32 @@ def _ranges(recording: Recording, part: _Part, life: Life) -> tuple[dict[str, fl
 
     The ranges are attribution's, gain included; the split between processes widens them.
     """
-    signal, causes = part.curve.signal, []
-    joules = part.curve.between(*life).measured
-    ranges = None if signal.estimated else window_range(recording, part.metered, *life)
-    error = signal.gain_error or 0.0
-    if ranges is not None:
-        line = part.metered.lines[0] if part.metered.lines else None
-        causes.append("windows, lag and scatter of its readings" if signal.kind == "gauge" else "update period")
-        ends = [float(getattr(ranges, name)[0]) for name in ("low", "high", "hard_low", "hard_high")]
-        if line is not None:
-            causes.append(
-                "gain of its sensor, by the table" if not line.origin else f"gain of its sensor, by {line.origin}"
-            )
-        elif error:
-            causes.append(f"gain ±{error:.0%}")
-    elif error:
-        ends = [joules * (1 - error), joules * (1 + error)] * 2
-        causes.append(f"{'model' if signal.estimated else 'gain'} ±{error:.0%}")
-    else:
+    ends = used_range(recording, part.metered, part.curve.between(*life), *life, part.own_bill)
+    if ends is None:
         return {}, ["a gauge between its readings is unknown"]
+    causes = _causes(part, ends.is_read)
+    names = ("low_j", "high_j", "hard_low_j", "hard_high_j")
+    known = [np.isfinite(ends.high_j)] * 2 + [np.isfinite(ends.hard_high_j)] * 2  # half a range is none
+    return {name: getattr(ends, name) if k else None for name, k in zip(names, known, strict=True)}, causes
+
+
+def _causes(part: _Part, is_read: bool) -> list[str]:
+    """Why the energy of a device is a range."""
+    signal, causes = part.curve.signal, []
+    error = f"±{signal.gain_error or 0.0:.0%}"
+    line = part.metered.lines[0] if part.metered.lines else None
+    if is_read:
+        causes.append("windows, lag and scatter of its readings" if signal.kind == "gauge" else "update period")
+    if is_read and line is not None:
+        causes.append(f"gain of its sensor, by {line.origin or 'the table'}")
+    elif signal.gain_error:
+        causes.append(f"{'model' if signal.estimated else 'gain'} {error}")
     if coverage := signal.declared.get("coverage"):
         causes.append(f"sees {coverage:.0%} of the time" if coverage < 1 else "averages over its window")
     _, low, high = part.shares
     if high > low:
-        causes.append("split between processes by CPU time")
-    names = ("low_j", "high_j", "hard_low_j", "hard_high_j")
-    known = [np.isfinite(ends[1])] * 2 + [np.isfinite(ends[3])] * 2  # half a range is none
-    each = zip(names, ends, known, (low, high, low, high), strict=True)
-    return {name: share * value if k else None for name, value, k, share in each}, causes
+        causes.append(f"split between processes by {'utilisation' if part.device.kind == 'gpu' else 'CPU time'}")
+    return causes
 
 
 def _peak_w(recording: Recording, part: _Part, begin: int, end: int) -> float | None:
@@ -338,10 +337,8 @@ def _share(recording: Recording, part: _Part, is_own: bool) -> list[str]:
     if how.usage is None:
         part.notes.append(undivided_reason(part.device))
         return []
-    ends = (bill.own_j, bill.own_low_j, bill.own_high_j)
-    likely, low, high = (value / inside.measured for value in ends)
-    part.shares = likely, min(low, likely), max(high, likely)
-    return [f"{part.device.name} {likely:.1%}"]
+    part.own_bill, part.shares = bill, bill.shares(inside.measured)
+    return [f"{part.device.name} {part.share:.1%}"]
 
 
 def _known(value: float) -> float | None:

@@ -242,8 +242,8 @@ def _peak_w(recording: Recording, part: _Part, begin: int, end: int) -> float | 
     None where that stretch may as well be the counter's jitter: between the readings around it at least the mean has
     to be sure. (Inside a single update nothing is sure, so a slow counter is judged from reading to reading.)
     """
-    for signal in () if part.metered.parts else recording.signals:
-        if signal.device == part.device.name and signal.unit == "W" and signal.kind == "gauge":
+    for signal in () if part.metered.parts else recording.signals_of(part.device):
+        if signal.unit == "W" and signal.kind == "gauge":
             inside = signal.values[(signal.times >= begin) & (signal.times <= end)]
             if len(inside):
                 return float(inside.max() * signal.scale) * part.share
@@ -270,8 +270,8 @@ def _peak_w(recording: Recording, part: _Part, begin: int, end: int) -> float | 
 def _gauges(recording: Recording, device: Device, begin: int, end: int) -> dict[str, float]:
     """Means over the run of what else the device says: utilisation, memory, temperature, clocks."""
     means: dict[str, float] = {}
-    for signal in recording.signals:
-        if signal.device != device.name or signal.kind != "gauge" or signal.unit == "W":
+    for signal in recording.signals_of(device):
+        if signal.kind != "gauge" or signal.unit == "W":
             continue
         inside = signal.values[(signal.times >= begin) & (signal.times <= end)]
         if len(inside):
@@ -287,7 +287,7 @@ def _busy_mean_w(recording: Recording, begin: int, end: int, device: Device | No
     """The mean of the power readings taken while a device was in use (utilisation > 0); None: all devices pooled."""
     chosen = []
     for d in recording.devices if device is None else [device]:
-        powers = [s for s in recording.signals if s.device == d.name and s.kind == "gauge" and s.unit == "W"]
+        powers = [s for s in recording.signals_of(d) if s.kind == "gauge" and s.unit == "W"]
         readings = busy_readings(recording, powers[0], begin, end) if powers else None
         chosen += [] if readings is None else [Pool.of(readings)]
     return Pool.mean(chosen)
@@ -312,7 +312,7 @@ class Pool(NamedTuple):
 
 def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) -> npt.NDArray[np.float64] | None:
     """A gauge's readings of the time in which its device was in use; None if it does not say when it is."""
-    gauges = (s for s in recording.signals if s.device == signal.device and s.kind == "gauge")
+    gauges = (s for s in recording.signals_on(signal.host) if s.device == signal.device and s.kind == "gauge")
     use = next((s for s in gauges if s.name.endswith("utilisation")), None)
     if use is None or not len(use):
         return None

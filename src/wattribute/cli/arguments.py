@@ -119,7 +119,7 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        if action.metavar in PATHS:
+        if action.metavar in PATHS and arg_string != action.default:  # argparse asks for a default's value, too
             filled(arg_string)
         return super()._get_value(action, arg_string)
 

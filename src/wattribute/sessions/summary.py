@@ -83,7 +83,8 @@ def summarise(
         del part
     counted = [device for device in devices if device.counted]
     bill: dict[str, Any] = {name: _sum_known([getattr(device, name) for device in counted]) for name in BILL}
-    partial = any(device.partial for device in counted) or any(problem.kind == "meter" for problem in recording.noticed)
+    partial = any(device.partial for device in devices if not device.apart)
+    partial = partial or any(problem.kind == "meter" for problem in recording.noticed)
     notes = [*_silent_rank(recording), *(problem.message for problem in (*recording.problems, *problems))]
     notes += [check.message for check in examine(recording) if check.warns and check.kind in _CHECKS]
     give_back(recording)
@@ -171,8 +172,8 @@ def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life)
         seen_s = max(0, last - begin) / recording.clock.ticks_per_s
         if (end - last) / recording.clock.ticks_per_s > SEEN_S:  # no reading says that it did not move
             part.notes.append(f"{device.name}: not known, it was read for {seen_s:.3g} s of {duration_s:.3g} s only")
-        else:
-            part.notes.append(f"{device.name}: below resolution, its sensor did not move during the run")
+            return replace(about, coverage=seen_s / duration_s if duration_s else 0.0)
+        part.notes.append(f"{device.name}: below resolution, its sensor did not move during the run")
         return about
     covered_s = (int(inside.times[-1]) - int(inside.times[0])) / recording.clock.ticks_per_s if len(inside.times) else 0
     joules = part.share * inside.measured

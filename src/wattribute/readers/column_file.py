@@ -18,9 +18,7 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-HELD_BYTES = (
-    8 << 20
-)  # of readings in memory: the end of a run looks at each once or twice, and that is cheap
+HELD_BYTES = 8 << 20  # of readings in memory: the end of a run looks at each once or twice, and that is cheap
 
 
 class _Extent(NamedTuple):

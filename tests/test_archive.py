@@ -185,3 +185,10 @@ def test_a_damaged_piece_of_many_readings_is_an_error_when_it_is_looked_at(tmp_p
     file.write_bytes(data)
     with pytest.raises(errors.FormatError, match=file.name):
         assert len(stored.times) == len(stored.values)
+
+
+def test_readings_that_do_not_fit_into_memory_are_damage(tmp_path):
+    """A bomb: few bytes in the file, and more rows than any machine can hold."""
+    columns = archive.ParquetColumns(tmp_path / "float64.parquet", (0,), 1 << 45, np.dtype(np.float64), {})
+    with pytest.raises(errors.FormatError, match="GiB of memory"):
+        columns.times()

@@ -477,15 +477,16 @@ class ParquetColumns:
         kept = self.latest.get((self.groups[0], name))
         if kept is not None:
             return kept
-        column, at = np.empty(self.length, dtype), 0
+        check_size(self.file, self.length * dtype.itemsize)
         try:
+            column, at = np.empty(self.length, dtype), 0
             with pq.ParquetFile(self.file) as parquet, damage_as_format_error(self.file):
                 for group in self.groups:
                     check_size(self.file, _decoded_bytes(parquet.metadata, [group]))
                     part = _numbers(parquet.read_row_group(group, columns=[name]).column(0), dtype)
                     column[at : at + len(part)] = part
                     at += len(part)
-        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        except (OSError, MemoryError, pa.ArrowException, UnicodeDecodeError) as error:
             raise FormatError(self.file, f"cannot be read ({str(error).splitlines()[0]})") from error
         if at != self.length:
             raise FormatError(self.file, f"has {at:,} of {self.length:,} readings")

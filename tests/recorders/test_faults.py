@@ -142,6 +142,20 @@ def test_readings_that_cover_a_part_of_the_run_give_a_lower_limit(tmp_path):
     assert not any(f"{whole.device}: readings cover" in line for line in rest)
 
 
+def test_a_gpu_that_is_lost_at_once_leaves_a_lower_limit(tmp_path):
+    """Its counter was read, but not long enough to move."""
+    script = Script(Time(), 3.0)
+    summary = summarise(sample(tmp_path, [Lost(script, [Wave(300), Wave(200)], 0.001)], script), carbon=False)
+    seen, lost = summary.devices
+    assert (seen.partial, lost.partial, summary.partial) == (False, True, True)
+    assert (lost.energy_j, summary.high_j) == (None, None)
+    console = Console(width=200, file=io.StringIO())
+    console.print(run_screen(summary))
+    assert console.file.getvalue().startswith("≥ ")
+    assert f"{lost.device} " in console.file.getvalue()
+    assert "not known  " in console.file.getvalue()
+
+
 def test_a_sampler_that_dies_is_not_a_sensor_that_stands_still(tmp_path):
     """Killed right after the start: the counters were read, but not during the run."""
     program = (
@@ -155,6 +169,7 @@ def test_a_sampler_that_dies_is_not_a_sensor_that_stands_still(tmp_path):
     assert done.returncode == 0
     assert "did not move" not in done.stderr
     assert "sampler ended early" in done.stderr
+    assert "below resolution" not in done.stderr
     gpus = [device for device in summary["devices"] if device["kind"] == "gpu"]
     if not gpus:
         pytest.skip("the machine is busy: the sampler was killed before it had read anything")

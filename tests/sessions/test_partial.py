@@ -75,12 +75,26 @@ def test_a_device_that_ended_with_all_others_is_as_long_as_its_run(recording):
     assert emissions(alone, zone="FR").duration_s == summarise(alone, "FR").duration_s == 9
 
 
-@pytest.mark.parametrize("verb", ["attribute", "info", "carbon", "summary", "view", "merge"])
-def test_an_empty_path_is_an_error(verb, monkeypatch, capsys, tmp_path):
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([verb, ""] for verb in ("attribute", "info", "carbon", "summary", "view", "calibrate")),
+        ["merge", "", "", "-o", "out.watt"],
+        ["convert", "x.watt", ""],
+        ["export", "", "--to", "speedscope"],
+        ["export", "x.watt", "--to", "speedscope", "-o", ""],
+        ["plot", "power", "x.watt", "-o", ""],
+        ["report", "x.watt", "--output="],
+        ["compare", "", "--vs", ""],
+        ["run", "-o", "", "--", "true"],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_path_is_an_error(words, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    more = ["-o", "out.watt"] if verb == "merge" else []
-    monkeypatch.setattr("sys.argv", ["wattribute", verb, "", *more])
+    monkeypatch.setattr("sys.argv", ["wattribute", *words])
     with pytest.raises(SystemExit) as done:
         main()
     assert done.value.code
     assert "an empty path" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

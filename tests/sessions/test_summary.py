@@ -305,3 +305,23 @@ def test_the_range_of_an_estimate_that_is_split_is_attribution_s():
     ends = summary.low_j, summary.high_j
     assert ends == pytest.approx((rows["process"]["self_low_j"], rows["process"]["self_high_j"]), rel=1e-6)
     assert ends == pytest.approx((0.5 * 480 / 3, 1.5 * 480 * 2 / 3), rel=0.15)
+
+
+def test_devices_of_the_same_name_on_two_hosts_keep_their_own_readings():
+    """GPU 0 of host a: 100 W, 20 °C, in use; of host b: 300 W, 60 °C, in use in the third second only."""
+    signals = []
+    for host, watts, celsius, use in (("a", 100, 20, [50] * 5), ("b", 300, 60, [0, 0, 0, 50, 0])):
+        for name, kind, unit, values in (
+            ("energy", "counter", "J", [watts * t for t in range(5)]),
+            ("power", "gauge", "W", [watts, watts, watts + 5, watts, watts]),
+            ("temperature", "gauge", "°C", [celsius] * 5),
+            ("utilisation", "gauge", "%", use),
+        ):
+            signals.append(replace(signal("GPU 0", name, range(5), values, kind, unit), host=host))
+    devices = [Device("GPU 0", "gpu", host, {"uuid": host}) for host in "ab"]
+    summary = summarise(recording(devices, signals), carbon=False)
+    first, second = summary["devices"]
+    assert [first["peak_w"], second["peak_w"]] == [105, 305]
+    assert [first["temperature_c"], second["temperature_c"]] == [20, 60]
+    assert first["busy_mean_w"] == pytest.approx((100 + 105 + 100) / 3)
+    assert second["busy_mean_w"] == 305  # use is of the second before its reading

@@ -116,7 +116,7 @@ class TopologyOverride:
         if self.device and not _glob(self.device).fullmatch(device.name):
             return None
         if self.signal:
-            names = [s.name for s in recording.signals if s.host == device.host and s.device == device.name]
+            names = [s.name for s in recording.signals_of(device)]
             names = [signal.name] if signal is not None else names
             if not any(re.search(self.signal, name, re.IGNORECASE) for name in names):
                 return None

@@ -89,7 +89,8 @@ def _ended_early(recording: Recording) -> list[Check]:
         signal = recording.signals[row]
         if short := missing_ticks(signal, begins, ends):
             seconds = short / recording.clock.ticks_per_s
-            text = f"{_title(signal)}: ends {seconds:.3g} s before the last reading of the recording"
+            device = "" if signal.device in signal.name else f"{signal.device}, "  # that the driver has lost, maybe
+            text = f"{device}{_title(signal)}: ends {seconds:.3g} s before the last reading of the recording"
             checks.append(Check("ended-early", text, (row,)))
     return checks
 

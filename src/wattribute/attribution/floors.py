@@ -113,9 +113,8 @@ class Utilisation(NamedTuple):
 
 def utilisation_of(recording: Recording, device: Device) -> Utilisation | None:
     """The utilisation of a device: its gauge, or the CPU time of all processes where cores are known."""
-    for signal in recording.signals_on(device.host):
-        mine = signal.device == device.name
-        if mine and signal.kind == "gauge" and signal.unit == "%" and signal.name.endswith("utilisation"):
+    for signal in recording.signals_of(device):
+        if signal.kind == "gauge" and signal.unit == "%" and signal.name.endswith("utilisation"):
             if len(signal) > 1:  # a reading tells of the time before it
                 return Utilisation(np.asarray(signal.times), np.asarray(signal.values[1:], np.float64) / 100)
             return None

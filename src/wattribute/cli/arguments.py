@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import OptionError
+from ..files import filled
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -25,6 +26,7 @@ GROUPS = ("Arguments", "What", "Which part", "Output", "Container", "Advanced") 
 MAX_WIDTH = 100
 HELP_COLUMN = 26
 FORMATS = ("table", "json")
+PATHS = ("PATH", "FILE", "OUT", "X.watt", "DIR", "FOLDER")  # values that are paths
 
 
 class Parser(argparse.ArgumentParser):
@@ -115,6 +117,11 @@ class Parser(argparse.ArgumentParser):
             message = self._unknown(strays[0])
         print(f"wattribute: {message} (see: {self.prog} --help)", file=sys.stderr)
         sys.exit(2)
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if action.metavar in PATHS and arg_string != action.default:  # argparse asks for a default's value, too
+            filled(arg_string)
+        return super()._get_value(action, arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

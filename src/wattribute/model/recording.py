@@ -268,6 +268,10 @@ class Recording:
         """The signals of a host."""
         return self._by_host.get(host, ())
 
+    def signals_of(self, device: Device) -> Sequence[Signal]:
+        """The signals of a device: names of devices repeat from host to host."""
+        return [signal for signal in self.signals_on(device.host) if signal.device == device.name]
+
     @cached_property
     def _by_host(self) -> dict[str, list[Signal]]:
         signals: dict[str, list[Signal]] = {}

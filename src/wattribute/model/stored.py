@@ -13,7 +13,7 @@ import numpy.typing as npt
 from .recording import Recording, Signal
 
 _READINGS = ("times", "values")
-MANY_BYTES = 8 << 20  # of readings in one recording: more than that stay in files
+MANY_BYTES = 64 << 20  # of readings in one recording, 2 h of 8 GPUs: more than that stay in files
 
 
 class ReadingColumns(Protocol):

@@ -14,7 +14,8 @@ class DeviceSummary:
     """One device: its energy with its ranges and their causes, power, and the means of what else it says.
 
     ``low_j`` and ``high_j`` are a 95 % range, ``hard_low_j`` and ``hard_high_j`` what is possible at all.
-    ``energy_j`` is None where the sensor did not move; ``apart`` says why the device is not counted in the total.
+    ``energy_j`` is None where the sensor did not move or, with a small ``coverage``, was not read; ``apart`` says why
+    the device is not counted in the total.
     """
 
     device: str
@@ -52,7 +53,7 @@ class DeviceSummary:
         """Plain values; what the device says besides energy stands beside it."""
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "gauges"}
         if self.signal is None:
-            for name in ("signal", "coverage", "share"):
+            for name in ("signal", "share", *(("coverage",) if self.coverage is None else ())):
                 values.pop(name)
         return values | {"causes": list(self.causes), "notes": list(self.notes)} | dict(self.gauges)
 

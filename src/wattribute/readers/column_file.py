@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 import numpy.typing as npt
 
-from ..model.stored import MANY_BYTES
+HELD_BYTES = 8 << 20  # of readings in memory: the end of a run looks at each once or twice, and that is cheap
 
 
 class _Extent(NamedTuple):
@@ -41,7 +41,7 @@ class ReadingStore:
     """Holds readings, in memory up to a limit; ``folder`` is where the file is made, if that can be written."""
 
     folder: Path | None = None
-    limit_bytes: int = MANY_BYTES
+    limit_bytes: int = HELD_BYTES
     _held_bytes: int = 0
     _end: int = 0
     _file: int = -1

@@ -266,7 +266,7 @@ def finished(
             folder.rmdir()
         return RunResult(ended.exit_code, folder, ended, None, None, tuple(trouble))
     if recorded.sampling.failure:
-        trouble.append(f"{folder}: the journal could not be written ({recorded.sampling.failure})")
+        trouble.append(f"{folder}: the journal is not complete ({recorded.sampling.failure})")
     try:
         recording, summary = _summarised(recorded, zone, intensity, more or {}, amounts or {})
     except WattributeError as error:

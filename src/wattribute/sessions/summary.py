@@ -84,7 +84,8 @@ def summarise(
         del part
     counted = [device for device in devices if device.counted]
     bill: dict[str, Any] = {name: _sum_known([getattr(device, name) for device in counted]) for name in BILL}
-    partial = any(device.partial for device in counted) or any(problem.kind == "meter" for problem in recording.noticed)
+    partial = any(device.partial for device in devices if not device.apart)
+    partial = partial or any(problem.kind == "meter" for problem in recording.noticed)
     notes = [*_silent_rank(recording), *(problem.message for problem in (*recording.problems, *problems))]
     notes += [check.message for check in examine(recording) if check.warns and check.kind in _CHECKS]
     give_back(recording)
@@ -172,8 +173,8 @@ def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life)
         seen_s = max(0, last - begin) / recording.clock.ticks_per_s
         if (end - last) / recording.clock.ticks_per_s > SEEN_S:  # no reading says that it did not move
             part.notes.append(f"{device.name}: not known, it was read for {seen_s:.3g} s of {duration_s:.3g} s only")
-        else:
-            part.notes.append(f"{device.name}: below resolution, its sensor did not move during the run")
+            return replace(about, coverage=seen_s / duration_s if duration_s else 0.0)
+        part.notes.append(f"{device.name}: below resolution, its sensor did not move during the run")
         return about
     covered_s = (int(inside.times[-1]) - int(inside.times[0])) / recording.clock.ticks_per_s if len(inside.times) else 0
     joules = part.share * inside.measured
@@ -241,8 +242,8 @@ def _peak_w(recording: Recording, part: _Part, begin: int, end: int) -> float | 
     None where that stretch may as well be the counter's jitter: between the readings around it at least the mean has
     to be sure. (Inside a single update nothing is sure, so a slow counter is judged from reading to reading.)
     """
-    for signal in () if part.metered.parts else recording.signals:
-        if signal.device == part.device.name and signal.unit == "W" and signal.kind == "gauge":
+    for signal in () if part.metered.parts else recording.signals_of(part.device):
+        if signal.unit == "W" and signal.kind == "gauge":
             inside = signal.values[(signal.times >= begin) & (signal.times <= end)]
             if len(inside):
                 return float(inside.max() * signal.scale) * part.share
@@ -269,8 +270,8 @@ def _peak_w(recording: Recording, part: _Part, begin: int, end: int) -> float | 
 def _gauges(recording: Recording, device: Device, begin: int, end: int) -> dict[str, float]:
     """Means over the run of what else the device says: utilisation, memory, temperature, clocks."""
     means: dict[str, float] = {}
-    for signal in recording.signals:
-        if signal.device != device.name or signal.kind != "gauge" or signal.unit == "W":
+    for signal in recording.signals_of(device):
+        if signal.kind != "gauge" or signal.unit == "W":
             continue
         inside = signal.values[(signal.times >= begin) & (signal.times <= end)]
         if len(inside):
@@ -286,7 +287,7 @@ def _busy_mean_w(recording: Recording, begin: int, end: int, device: Device | No
     """The mean of the power readings taken while a device was in use (utilisation > 0); None: all devices pooled."""
     chosen = []
     for d in recording.devices if device is None else [device]:
-        powers = [s for s in recording.signals if s.device == d.name and s.kind == "gauge" and s.unit == "W"]
+        powers = [s for s in recording.signals_of(d) if s.kind == "gauge" and s.unit == "W"]
         readings = busy_readings(recording, powers[0], begin, end) if powers else None
         chosen += [] if readings is None else [Pool.of(readings)]
     return Pool.mean(chosen)
@@ -311,7 +312,7 @@ class Pool(NamedTuple):
 
 def busy_readings(recording: Recording, signal: Signal, begin: int, end: int) -> npt.NDArray[np.float64] | None:
     """A gauge's readings of the time in which its device was in use; None if it does not say when it is."""
-    gauges = (s for s in recording.signals if s.device == signal.device and s.kind == "gauge")
+    gauges = (s for s in recording.signals_on(signal.host) if s.device == signal.device and s.kind == "gauge")
     use = next((s for s in gauges if s.name.endswith("utilisation")), None)
     if use is None or not len(use):
         return None

@@ -65,7 +65,7 @@ def _costly(summary: Summary) -> bool:
 def _headline(summary: Summary) -> Text:
     energy = _energy(summary)
     if summary.energy_j is None:
-        energy = "energy below resolution" if summary.devices else "no energy: nothing was metered here"
+        energy = f"energy {_unknown(summary)}" if summary.devices else "no energy: nothing was metered here"
     text = Text(energy, style="bold")
     if summary.estimated:
         text.append(" estimated", style="yellow")
@@ -82,6 +82,11 @@ def _energy(used: Summary | DeviceSummary) -> str:
     if used.partial and used.energy_j is not None:
         return at_least(used.energy_j, used.energy_j if used.low_j is None else used.low_j, None)
     return bounded(used.energy_j, used.low_j, used.high_j)
+
+
+def _unknown(used: Summary | DeviceSummary) -> str:
+    """Why there is no energy: the sensor was not read during the run, or did not move."""
+    return "not known" if used.partial else "below resolution"
 
 
 def _per_unit(summary: Summary, unit: str) -> Text:
@@ -108,7 +113,7 @@ def _devices(summary: Summary) -> FittedTable:
     for device in summary.devices:
         estimated = " est." if device.estimated else ""
         joules = device.energy_j
-        energy = "below resolution" if joules is None else _energy(device) + estimated
+        energy = _unknown(device) if joules is None else _energy(device) + estimated
         use = device.gauges.get("utilisation_percent")
         powers = (
             si(getattr(device, key), "W") + (estimated if getattr(device, key) is not None else "")

@@ -1,14 +1,17 @@
 """Time as a quantity: every thread and stream has its own seconds; metrics without spans give books."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from wattribute import attribute, compare, samples
 from wattribute.cli import main
 from wattribute.comparison import Ensemble, Run
 from wattribute.errors import NoDataError, OptionError
 from wattribute.testing.recordings import RecordingBuilder
+from wattribute.views.console_compare import comparison_table
 
 
 def recording(energy=False, long=4000):
@@ -69,6 +72,9 @@ def test_comparison_in_seconds():
     assert rows["main"]["changed"]
     assert rows["work"]["changed"] is False
     assert not [name for name in found.rows.columns if name.endswith(("_j", "_w"))]
+    printed = io.StringIO()
+    Console(file=printed, width=200).print(comparison_table(found))
+    assert "\na: no energy was metered" in printed.getvalue()  # a remark, which "!" does not mark
     with pytest.raises(OptionError, match="--quantity time"):
         compare(runs[0], Ensemble((Run("c", recording(energy=True)),)))
 

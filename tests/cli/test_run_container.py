@@ -230,3 +230,25 @@ def test_our_benchmark_images_build_without_a_registry_and_run(podman, tmp_path)
     found = results["two-gpus"]
     assert [worker["library"] for worker in found["workers"]] == ["numpy", "numpy"]  # no GPU was given
     assert sorted(podman.containers()) == []
+
+
+def test_shared_memory_ipc_and_limits_reach_the_container(run):
+    mounts = "while read -r _ at _ options _; do [ $at = /dev/shm ] && echo $options; done < /proc/mounts; ulimit -n"
+    limits = ["--ulimit", "nofile=200:300", "--ulimit", "nproc=4096:4096"]  # nproc: Podman's own may be forbidden here
+    done = run(mounts, "--shm-size", "8m", *limits, "--gpus", "none")
+    assert done.returncode == 0, done.err
+    options, files = done.out.split()
+    assert "size=8192k" in options.split(",")
+    assert files == "200"
+    tried = {how: run("ls -l /proc/self/ns/ipc", "--ipc", how, "-o", f"{how}.watt") for how in ("host", "private")}
+    assert [done.err for done in tried.values() if done.returncode] == []
+    namespaces = {how: done.out.split()[-1] for how, done in tried.items()}
+    assert namespaces["host"] == os.readlink("/proc/self/ns/ipc") != namespaces["private"]
+
+
+@pytest.mark.parametrize("wrong", [("--shm-size", "much"), ("--ulimit", "nofile"), ("--gpus", "a b")])
+def test_wrong_limits_are_one_line(run, wrong):
+    done = run("true", *wrong)
+    assert done.returncode == 1
+    assert done.err.startswith(f"wattribute: {' '.join(wrong)}: write ")
+    assert done.err.count("\n") == 1

@@ -37,6 +37,7 @@ def run(arguments: Namespace) -> None:
     from ..archive import save
     from ..engines.middle import merge
     from ..model import ReadOptions
+    from ..model.recording import REMARKS
     from ..reading import as_recording, read
 
     paths, options = arguments.paths, reading_from(arguments)
@@ -51,4 +52,4 @@ def run(arguments: Namespace) -> None:
     counts = f"{len(paths)} recordings, {len(merged.hosts())} hosts, {len(merged.processes)} processes"
     print(f"{arguments.output}: {counts}", file=sys.stderr)
     for problem in merged.problems:
-        print(f"! {problem.message}", file=sys.stderr)
+        print(problem.message if problem.kind in REMARKS else f"! {problem.message}", file=sys.stderr)

@@ -381,8 +381,12 @@ def problem_lines(attribution: Answer) -> Group:
         by_kind.setdefault(problem.kind, []).append(clean(problem.message))
     lines = []
     for what, messages in sorted(by_kind.items(), key=lambda item: item[0] not in REMARKS):
-        mark, style = ("", "dim") if what in REMARKS else ("! ", "yellow")
-        lines += [Text(f"{mark}{message}", style=style) for message in messages[:_ALIKE]]
+        lines += [problem_line(what, message) for message in messages[:_ALIKE]]
         if len(messages) > _ALIKE:
-            lines.append(Text(f"{mark}… and {len(messages) - _ALIKE} more of the kind {what!r}", style=style))
+            lines.append(problem_line(what, f"… and {len(messages) - _ALIKE} more of the kind {what!r}"))
     return Group(*lines)
+
+
+def problem_line(kind: str, message: str) -> Text:
+    """One problem of a kind: a remark dim, what is wrong yellow and marked "!"."""
+    return Text(message, style="dim") if kind in REMARKS else Text(f"! {message}", style="yellow")

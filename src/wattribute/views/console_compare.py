@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ..comparison.groups import Comparison
 from ..comparison.verdict import change_with_range
+from .console import problem_line
 from .fitted_table import FittedTable
 from .names import clean, labels
 from .numbers import amount, si
@@ -39,11 +40,11 @@ def comparison_table(comparison: Comparison, top: int | None = 20) -> Renderable
         table.add_row(*names, *(Text(text, style=style) for text in _cells(row, comparison)))
     first = [one for one in comparison.problems if one.kind == "metrics"]  # what is compared comes before the verdict
     others = [one for one in comparison.problems if one.kind != "metrics"]
-    parts: list[RenderableType] = [Text(f"! {clean(one.message)}", style="yellow") for one in first]
+    parts: list[RenderableType] = [problem_line(one.kind, clean(one.message)) for one in first]
     parts += [Text(clean(comparison.verdict), style="bold"), Text(_how(comparison)), Text(), table]
     if len(rows) > len(shown):
         parts.append(Text(f"… and {len(rows) - len(shown)} more (--top 0 shows all)", style="dim"))
-    parts += [Text(f"! {clean(problem.message)}", style="yellow") for problem in others[:_PROBLEMS]]
+    parts += [problem_line(one.kind, clean(one.message)) for one in others[:_PROBLEMS]]
     if len(others) > _PROBLEMS:
         parts.append(Text(f"! … and {len(others) - _PROBLEMS} more (--format json lists them)", style="yellow"))
     return Group(*parts)

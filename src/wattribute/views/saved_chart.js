@@ -1,5 +1,5 @@
 // A saved chart fills its window. Saved charts embed this file behind `spec` and `spans`.
-const usual = $USUAL, least = 30;
+const usual = $USUAL, least = 30, menu = 48;  // menu: the width that the embedder's menu takes beside a chart
 const actions = { export: true, source: false, compiled: false, editor: false };
 const along = (spec.params || []).some((param) => param.name === "zoom");
 const grows = (part) => typeof part.height === "number" && part.height > least && (part.mark?.type ?? part.mark) !== "text";
@@ -24,14 +24,32 @@ const gather = (part) => {  // the rows of named data sets, which zooming replac
   }
 };
 gather(spec);
+const times = [], fields = new Set();  // the domains of the views along time, and the fields that these show
+const collect = (part) => {
+  if (part.name?.startsWith("time_")) {
+    times.push(...part.encoding.x.scale.domain);
+    fields.add(part.encoding.x.field);
+  }
+  [...(part.vconcat || []), ...(part.layer || [])].forEach(collect);
+};
+collect(spec);
+const keepInside = (view, name) => view.addSignalListener(name, (_, domain) => {  // neither zoomed nor moved beyond the data
+  const earliest = Math.min(...times), latest = Math.max(...times), slack = (latest - earliest) * 1e-9;
+  const [from, to] = (domain || [earliest, latest]).map(Number), length = to - from;
+  if (from >= earliest - slack && to <= latest + slack) return;
+  const start = Math.max(earliest, Math.min(from, latest - length));
+  view.signal(name, [start, Math.min(latest, start + length)]).runAsync();
+});
 const draw = async (wide, tall) => {
   const { view } = await window.vegaEmbed(place, stretched(spec, wide, tall), { renderer: "svg", actions });
+  const known = view.getState({ signals: (name) => Boolean(name), data: () => false }).signals;
+  for (const name of [...fields].map((field) => `zoom_${field}`)) if (name in known) keepInside(view, name);
   if (along && spans.lanes) spanZoom(view, spans, bins);
   return place.querySelector("svg");
 };
 const zoomWhole = (svg) => {  // a chart without a time axis: the wheel and dragging change what part of it is seen
   const [width, height] = [svg.width.baseVal.value, svg.height.baseVal.value];
-  const factor = Math.min((document.documentElement.clientWidth - 16) / width, (window.innerHeight - 16) / height);
+  const factor = Math.min((document.documentElement.clientWidth - menu) / width, (window.innerHeight - 16) / height);
   if (factor > 1) { svg.setAttribute("width", width * factor); svg.setAttribute("height", height * factor); }
   let box = [0, 0, width, height], held = null;
   const show = () => svg.setAttribute("viewBox", box.join(" "));
@@ -62,7 +80,7 @@ const first = await draw(usual, 1);
 const { width: natural, height: high } = first.getBoundingClientRect();
 const fit = async () => {
   if (!along) { zoomWhole(await draw(usual, 1)); return; }
-  const wide = Math.max(320, Math.floor(document.documentElement.clientWidth - (natural - usual) - 48));
+  const wide = Math.max(320, Math.floor(document.documentElement.clientWidth - (natural - usual) - menu));
   const views = (spec.vconcat || [spec]).map(growing).reduce((sum, height) => sum + height, 0);
   const tall = Math.max(1, Math.min(4, 1 + (window.innerHeight - 24 - high) / Math.max(1, views)));
   await draw(wide, tall);

@@ -85,3 +85,19 @@ def test_the_wheel_zooms_a_heatmap_and_a_double_click_shows_all(chromium, tmp_pa
     page.mouse.dblclick(300, 200)
     page.wait_for_function(wait % "box.width >= wide", arg=whole)
     page.context.close()
+
+
+def test_zooming_out_stops_at_the_whole_run(chromium, tmp_path):
+    """The wheel turned back for long shows nothing beyond the data."""
+    page = opened(chromium, plot.write("power", [streams(["a", "b"])], tmp_path / "chart.html"))
+    texts = "document.querySelectorAll('#chart svg .role-axis-label text')"
+    labels = f"() => [...{texts}].map((one) => one.textContent).sort()"
+    page.wait_for_function("() => document.querySelector('#chart svg').getBoundingClientRect().width > 1200")
+    whole = page.evaluate(labels)
+    page.mouse.move(600, 150)
+    page.mouse.wheel(0, -300)
+    page.wait_for_function(f"(whole) => String(({labels})()) !== String(whole)", arg=whole)
+    for _ in range(5):
+        page.mouse.wheel(0, 1000)
+    page.wait_for_function(f"(whole) => String(({labels})()) === String(whole)", arg=whole)
+    page.context.close()

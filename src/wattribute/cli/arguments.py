@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import OptionError
-from ..files import filled
+from ..files import nonempty_path
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -120,7 +120,7 @@ class Parser(argparse.ArgumentParser):
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         if action.metavar in PATHS and arg_string != action.default:  # argparse asks for a default's value, too
-            filled(arg_string)
+            nonempty_path(arg_string)
         return super()._get_value(action, arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

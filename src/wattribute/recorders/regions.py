@@ -116,8 +116,9 @@ class EdgeCounters:
 
     def hand_over(self, most: int) -> dict[str, int]:
         """Give the first open files to another reader, by their paths; close all else, the kernel's events too."""
-        pairs = [pair for pair in zip(self.paths, self._open, strict=False) if isinstance(pair[1], _CounterFile)]
-        given = dict(pairs[:most])
+        pairs = zip(self.paths, self._open, strict=False)
+        files = [(path, counter) for path, counter in pairs if isinstance(counter, _CounterFile)]
+        given = dict(files[:most])
         self._open = [counter for counter in self._open if counter not in given.values()]
         self.close()
         return {path: counter.file for path, counter in given.items()}

@@ -70,6 +70,14 @@ def test_a_codecarbon_run_as_it_is(tmp_path):
     assert first.metadata["labels"] == {"file": "x", "project": "a [bold]project"}
 
 
+def test_grams_of_a_run_are_at_the_intensity_of_its_file(tmp_path):
+    path = write(tmp_path / "emissions.csv", CODECARBON, TWO)
+    of_canada, of_india = (wattribute.emissions(one) for one in read_runs(path)[0])
+    assert of_canada.g_per_kwh == pytest.approx(29)
+    assert of_india.co2e_g == pytest.approx(1.05e-5 * 718)  # kWh × g/kWh
+    assert wattribute.emissions(read_runs(path)[0][1], intensity=100).g_per_kwh == 100
+
+
 def test_gpus_are_metered(tmp_path):
     row = codecarbon_row(20, 10.0, 1e-5, gpu_kwh=1e-4)
     recording = wattribute.read(write(tmp_path / "x.csv", CODECARBON, [row]))

@@ -156,10 +156,10 @@ def moment_ns(cells: Mapping[str, str], name: str) -> int:
 
 
 def alone(path: Path, row: TableRun, format: str, selection: Selection) -> Recording:
-    """The recording of one run."""
-    return _recording(
-        path, [row], format, {"labels": dict(row.labels), **row.about, "totals": row.totals()}, (), selection
-    )
+    """The recording of one run, with the intensity by which its grams were computed."""
+    totals = row.totals()
+    about = {"labels": dict(row.labels), **row.about, "totals": totals, "intensity": totals["g_per_kwh"]}
+    return _recording(path, [row], format, about, (), selection)
 
 
 def together(

@@ -61,11 +61,12 @@ def runs(
     parts = [scatter(points, look), *(spread(points, look) if len(points) >= 5 else [])]
     low, mean, high = (si(float(value), "J") for value in (energies.min(), energies.mean(), energies.max()))
     note = f"{len(points)} runs, mean {mean}, from {low} to {high}." if len(points) > 1 else f"One run of {mean}."
-    note += " On a dotted line power is the same."
+    note += _estimated_beside(each) + " On a dotted line power is the same."
     if len(points) >= 5:
         note += " Below: solid median, dotted quartiles, dashed mean."
     if emissions:
-        note += f" CO2e at {', '.join(dict.fromkeys(f'{one.g_per_kwh:.3g} g/kWh ({one.zone})' for one in emissions))}."
+        rates = (f"{one.g_per_kwh:.3g} g/kWh" + (f" ({one.zone})" if one.zone else "") for one in emissions)
+        note += f" CO2e at {', '.join(dict.fromkeys(rates))}."
     least_words = "" if len(points) == 1 else "least energy, "
     title = f"{least.label}: {least_words}{si(least.energy_j, 'J')} in {seconds(least.duration_s)}"
     return finish(parts, look, title=title, subtitle="measured energy against time", caption=[note], spacing=30)
@@ -78,6 +79,13 @@ def _each(attributions: Sequence[Attribution] | Attribution | EnsembleAttributio
     if not each:
         raise OptionError("a chart of runs needs at least one recording")
     return each
+
+
+def _estimated_beside(attributions: Sequence[Attribution]) -> str:
+    """What a model says of devices that do not count beside measured ones."""
+    devices = [device for attribution in attributions for device in attribution.devices.to_dicts()]
+    joules = sum(device["measured_j"] or 0.0 for device in devices if device["estimated"] and not device["counted"])
+    return f" Not in it: {si(joules / len(attributions), 'J')} a run that a model estimated." if joules else ""
 
 
 def run_of(attribution: Attribution) -> RunPoint:

@@ -105,6 +105,15 @@ def span_axis(start: float, end: float) -> Any:
     return altair().Scale(domain=[start, end if end > start else start + 1], nice=False, zero=False)
 
 
+def axis_range(values: Sequence[float]) -> tuple[float, float]:
+    """From 0, or, where the values lie close together, from a little below them."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if low < 0.5 * high or high <= 0 or len(values) == 1:
+        return 0.0, high * 1.12 or 1.0
+    margin = max(high - low, 0.04 * high) * 0.4
+    return max(0.0, low - margin), high + margin
+
+
 def hover(rows: Rows, **titles: str) -> list[Any]:
     """The hover card: these columns under these titles, those that the rows have."""
     alt = altair()

@@ -17,7 +17,7 @@ from .. import names
 from ..numbers import si
 from ..theme import WIDTH, Theme
 from ..theme import theme as theme_of
-from .canvas import Rows, altair, finish, fixed, hover, layer, pixels, quantity
+from .canvas import Rows, altair, axis_range, finish, fixed, hover, layer, pixels, quantity
 
 if TYPE_CHECKING:
     from ...sessions.experiment import Experiment, RunRow
@@ -133,7 +133,7 @@ def _panel(name: str, unit: str, rows: Rows, lost: Rows, theme: Theme, clock: bo
     kind = "T" if clock else "Q"
     everyone = [row["y"] for row in rows] or [1.0]
     far = max(everyone) > _FAR * min(everyone)
-    spread = {"type": "log"} if far else {"zero": min(everyone) < 0.5 * max(everyone)}
+    spread = {"type": "log"} if far else {"domain": list(axis_range(everyone)), "zero": False}
     if axis:
         times = {"format": _clock_format(rows)} if clock else {"format": "d", "tickMinStep": 1}
         under = alt.Axis(title="began at (UTC)" if clock else "run", grid=False, tickCount=8, **times)

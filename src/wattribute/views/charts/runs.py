@@ -16,7 +16,7 @@ from .. import names
 from ..numbers import seconds, si
 from ..theme import WIDTH, Theme
 from ..theme import theme as theme_of
-from .canvas import Rows, altair, finish, hover, layer, nice_step, pixels, quantity
+from .canvas import Rows, altair, axis_range, finish, hover, layer, nice_step, pixels, quantity
 from .captions import run_name
 from .curves import attributed_ticks
 from .tables import with_energy
@@ -132,7 +132,7 @@ def scatter(runs: Sequence[RunPoint], theme: Theme) -> Any:
     """Energy against time; on a grey line power is the same, so a run below it was cooler, not only faster."""
     alt = altair()
     rows = _rows(runs)
-    window = (*_range([run.duration_s for run in runs]), *_range([run.energy_j for run in runs]))
+    window = (*axis_range([run.duration_s for run in runs]), *axis_range([run.energy_j for run in runs]))
     x = {"scale": alt.Scale(domain=list(window[:2]), nice=False, zero=False),
          "axis": alt.Axis(title="time", labelExpr=quantity("s"), grid=False, tickCount=8)}  # fmt: skip
     y = {"scale": alt.Scale(domain=list(window[2:]), nice=False, zero=False),
@@ -157,15 +157,6 @@ def scatter(runs: Sequence[RunPoint], theme: Theme) -> Any:
         )
     )
     return alt.layer(*parts)
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    """From 0, or, where the values lie close together, from a little below them."""
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    if low < 0.5 * high or high <= 0 or len(values) == 1:
-        return 0.0, high * 1.12 or 1.0
-    margin = max(high - low, 0.04 * high) * 0.4
-    return max(0.0, low - margin), high + margin
 
 
 def _equal_power(window: tuple[float, float, float, float]) -> tuple[Rows, Rows]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_run_carbon_and_report_agree_on_what_was_not_seen(recording):
 def test_a_device_that_ended_with_all_others_is_as_long_as_its_run(recording):
     """The only device is GPU 0: the run is still 9 s long."""
     alone = wattribute.reading.select(recording, "energy|power")
-    alone = type(alone)(**{**vars(alone), "signals": recording.signals[:1], "devices": recording.devices[:1]})
+    alone = replace(alone, signals=recording.signals[:1], devices=recording.devices[:1])
     assert emissions(alone, zone="FR").duration_s == summarise(alone, "FR").duration_s == 9
 
 

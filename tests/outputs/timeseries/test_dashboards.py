@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def test_influxdb_answers_every_panel(influx, recent, now_s, joules, nested):
     if not nested:  # no point of this database has the tag "apart"
         joules = {device: j for device, j in joules.items() if device != "psys"} | {"psys": 0.0}
         kept = [signal for signal in recording.signals if signal.device != "psys"]
-        recording = type(recording)(**{**vars(recording), "signals": tuple(kept)})
+        recording = replace(recording, signals=tuple(kept))
     database = f"grafana {nested}"
     wattribute.send(recording, influx.push(database), start=start)
     low, high = start // 10**6, now_s * 1000

@@ -49,7 +49,7 @@ def test_a_recording_that_tells_no_parts_has_no_bill(recording):
 def test_victoria_metrics_gives_the_recordings_joules(victoria, recording, joules, form):
     renamed = f"wattribute_energy_joules_total{{run=~'.*{form}.*'}}"
     told = {**recording.metadata, "command": [f"by {form}"]}
-    sent = wattribute.send(Recording(**{**vars(recording), "metadata": told}), victoria.push(format=form))
+    sent = wattribute.send(replace(recording, metadata=told), victoria.push(format=form))
     assert sent > 4000
     assert by_device(victoria.query(f"last_over_time({renamed}[1h])", END_S)) == pytest.approx(joules, rel=1e-9)
     ((labels, _),) = victoria.query(f"last_over_time({renamed[:-1]},kind='psys'}}[1h])", END_S)

@@ -39,9 +39,8 @@ def suite(tmp_path):
 
     def run(*arguments):
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "COLUMNS": "160"}
-        )
+        environment = {**os.environ, "COLUMNS": "160", "PYTEST_ADDOPTS": ""}
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
         return done.returncode, done.stdout + done.stderr
 
     return run

@@ -544,7 +544,7 @@ def test_counters_that_another_reader_does_not_take_are_closed(tmp_path):
     paths = [*counters_in(tmp_path, "5\n", "6\n"), "perf:1:2:0"]
     (tmp_path / "counters").write_text("".join(f"{path}\n" for path in [paths[2], *paths[:2]]))
     event, files = KernelEvent(), {path: regions._CounterFile(path) for path in paths[:2]}
-    with patch.object(regions, "_opened", lambda path: files.get(path, event)):
+    with patch.object(regions, "_open_counter", lambda path: files.get(path, event)):
         counters = regions.EdgeCounters(str(tmp_path), lambda: 0)
     assert counters.paths == [paths[2], *paths[:2]]
     assert counters.hand_over(1) == {paths[0]: files[paths[0]].file}

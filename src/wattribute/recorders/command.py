@@ -180,10 +180,18 @@ def _max_rss_bytes(usage: Any) -> int | None:
     """
     if sys.platform == "darwin":
         return int(usage.ru_maxrss)
-    import resource
+    return usage.ru_maxrss * 1024 if usage.ru_maxrss > _own_peak_kib() else None
 
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return usage.ru_maxrss * 1024 if usage.ru_maxrss > own else None
+
+def _own_peak_kib() -> int:
+    """The most memory that this program held; not by getrusage, where that of its own launcher counts, too."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(b"VmHWM:"))
+    except (OSError, StopIteration):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _next_signal(signals: set[Any]) -> tuple[int, bool]:

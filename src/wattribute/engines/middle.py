@@ -32,11 +32,13 @@ from ..attribution.ledger import MeteredDevice, account
 from ..attribution.measured import curve_bounds, span_bounds, used_range
 from ..attribution.row_selection import location_mask
 from ..attribution.select import chosen
+from ..attribution.time_sources import HOW_TO_ADD
 from ..errors import NoDataError
 from ..model import Problem, Question, Recording
 from ..sensors import known_lines
 
 __all__ = [
+    "HOW_TO_ADD",
     "REST",
     "Bill",
     "Calibration",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engines.middle import examine
+from ...engines.middle import HOW_TO_ADD, examine
 from ...model import Recording, Signal
 from .. import kinds, names, numbers
 from ..description import missing_events
@@ -110,7 +110,7 @@ def _summary(recording: Recording, devices: list[dict[str, Any]]) -> list[str]:
     processes = sum(kind == "process" for kind in recording.processes.kind)
     parts += [f"{numbers.count(processes)} processes"] if processes > 1 else []
     if not added:
-        return [*parts, "no energy metered"]
+        return [*parts, f"no energy metered; for joules {HOW_TO_ADD}"]
     total = {name: math.fsum(book[name] for book in added) for name in ("measured_j", "attributed_j", "idle_j")}
     place = "kernels" if all(book["of"] == "kernels" for book in added) else "spans"
     sure = {bool(book["estimated"]) for book in added}

@@ -125,9 +125,7 @@ def energy_range(
         is_split = how.usage is not None and inside.measured > 0
         bill = bill_of(inside, how, recording.clock.ticks_per_s) if is_split else None
         ends = used_range(recording, one, inside, *window, bill)
-        if ends is None:
-            return None, None
-        if not np.isfinite((ends.low_j, ends.high_j)).all():  # half a range is none
+        if ends is None or not np.isfinite((ends.low_j, ends.high_j)).all():  # half a range is none
             return None, None
         low, high = low + ends.low_j, high + ends.high_j
     return low, high

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 import wattribute
-from wattribute.carbon import emissions
+from wattribute.carbon import emissions, sci
 from wattribute.cli import main
-from wattribute.model import Device, Link, Signal
+from wattribute.model import Device, Link, Signal, counts
 from wattribute.sessions.summary import summarise
 from wattribute.testing.recordings import RecordingBuilder
 from wattribute.views.console_carbon import emissions_table
@@ -67,6 +67,19 @@ def test_run_carbon_and_report_agree_on_what_was_not_seen(recording):
     assert si(run.energy_j, "J") in numbers["measured"]
     assert numbers["measured"].startswith("≥") or recording.signals[0].kind == "gauge"  # of no known sensor
     assert (numbers["time"], numbers["mean power"]) == ("9.00 s", si(run.mean_w, "W"))
+
+
+def test_an_sci_of_a_part_is_a_lower_limit(recording):
+    counted = counts.with_counts(recording, {"tokens": 1000})
+    found = sci(counted, "tokens", zone="FR")
+    assert found.high is None
+    assert found.energy_kwh.uncertainty == "a lower limit: GPU 0 was metered for 72% of the time"
+    screen = Console(file=io.StringIO(), width=100)
+    for factors in (True, False):
+        screen.print(emissions_table(found.emissions, found, factors=factors))
+    shown = " ".join(screen.file.getvalue().split())
+    assert f"SCI ≥ {si(found.sci, 'g')} CO2e per tokens" in shown
+    assert f"per tokens ≥ {si(found.sci, 'g')}" in shown
 
 
 def test_a_device_that_ended_with_all_others_is_as_long_as_its_run(recording):

@@ -123,6 +123,8 @@ def _energy(recording: Recording, question: Question, emitted: Emissions) -> Fac
     kinds += ["that of the command's share"] if emitted.scope == "process" else []
     known = f"range: {' and '.join(dict.fromkeys(kinds))}"
     uncertainty = "no range: not every part has one" if None in ends else known
+    if emitted.unseen:
+        uncertainty = f"a lower limit: {'; '.join(emitted.unseen)}"
     return Factor(emitted.energy_j * to_kwh, "kWh", source, uncertainty, *ends)
 
 

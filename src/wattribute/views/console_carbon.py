@@ -53,17 +53,17 @@ def emissions_table(
 
 def _per_unit(sci: Sci, market: Emissions | None, factors: bool) -> Iterable[tuple[str, str]]:
     """The SCI with its factors, or only the grams per unit."""
-    per = clean(sci.per)
+    per, least = clean(sci.per), "≥ " if sci.emissions.unseen else ""
     if not factors:
         making = sci.embodied_g.value / sci.count.value
         low, high = (None if end is None else end - making for end in (sci.low, sci.high))
         grams = bounded(sci.operational_g / sci.count.value, low, high, "g")
-        yield f"per {per}", f"{grams} of the energy ({count(sci.count.value)} counted)"
+        yield f"per {per}", f"{least}{grams} of the energy ({count(sci.count.value)} counted)"
     else:
         named = {"E": sci.energy_kwh, "I": sci.g_per_kwh, "M": sci.embodied_g, "R": sci.count}
-        ranged = [name for name, one in named.items() if one.low is not None and one.low != one.high]
-        whose = f"; its range is that of {' and '.join(ranged)}" if sci.low is not None and ranged else ""
-        yield "SCI", f"{bounded(sci.sci, sci.low, sci.high, 'g')} CO2e per {per} = (E x I + M) / R{whose}"
+        ranged = [name for name, one in named.items() if None not in (one.low, one.high) and one.low != one.high]
+        whose = f"; its range is that of {' and '.join(ranged)}" if None not in (sci.low, sci.high) and ranged else ""
+        yield "SCI", f"{least}{bounded(sci.sci, sci.low, sci.high, 'g')} CO2e per {per} = (E x I + M) / R{whose}"
         for name, one in named.items():
             span = f" ({one.low:.4g} … {one.high:.4g})" if name in ranged else ""
             yield f"  {name}", f"{one.value:.6g}{span} {clean(one.unit)}; {clean(one.source)}; {one.uncertainty}"

@@ -26,7 +26,7 @@ NET_S = 600  # after this long a test that waits is given up
 settings.register_profile(
     "ours",
     deadline=None,
-    max_examples=int(os.environ.get("WATTRIBUTE_EXAMPLES", "50")),
+    max_examples=int(os.environ.get("WATTRIBUTE_EXAMPLES", "30")),
     derandomize=os.environ.get("CI") == "true",
 )
 settings.load_profile("ours")

@@ -14,6 +14,6 @@ def test_damaged_files_do_no_harm(tmp_path: Path) -> None:
     if program is None:
         pytest.skip("no C compiler with the address and undefined-behaviour sanitizers here")
     fuzzing.seeds(tmp_path)
-    done = fuzzing.run(program, tmp_path, files=400, seed=3)
+    done = fuzzing.run(program, tmp_path, files=100, seed=3)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout == "400 files read, none did harm\n"
+    assert done.stdout == "100 files read, none did harm\n"

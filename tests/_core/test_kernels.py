@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute import samples
@@ -47,7 +47,6 @@ def same_fold(expected: dict[str, Any], found: dict[str, Any]) -> None:
             assert found[name] == values, name
 
 
-@settings(max_examples=400, deadline=None)
 @given(nested_spans(frames=FRAMES), st.none() | st.lists(st.booleans(), min_size=FRAMES, max_size=FRAMES))
 def test_busy_over_columns(spans: Any, keep: Any) -> None:
     kept = None if keep is None else np.array(keep)
@@ -56,7 +55,6 @@ def test_busy_over_columns(spans: Any, keep: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-@settings(max_examples=800, deadline=None)
 @given(nested_spans(frames=FRAMES, most=20), st.lists(curves(), max_size=3), keys())
 def test_fold_over_columns(spans: Any, several: list[Curve], chosen: Keys) -> None:
     same_fold(reference.fold(spans, several, chosen), kernels.fold(spans, several, chosen))
@@ -108,7 +106,6 @@ def test_fused_equals_decode_then_numpy(request: pytest.FixtureRequest, name: st
             np.testing.assert_array_equal(a, b)
 
 
-@settings(max_examples=150, deadline=None)
 @given(nested_spans(frames=FRAMES, most=30), st.lists(curves(), min_size=1, max_size=2), keys())
 def test_fused_over_a_written_file(spans: Any, several: list[Curve], chosen: Keys) -> None:
     """The same spans from a file; a resumed one is a call like any other there."""

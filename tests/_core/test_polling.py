@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.meters.fakes import FakeNvml, FakePowercap, Wave
@@ -123,7 +123,6 @@ WORD = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(WORD, max_size=5), st.sampled_from([(0,), (1, 2), (0, 2)]), st.sampled_from([b" ", b"\n", b" \t"]))
 def test_words_are_added_up_or_nothing_is_said(tmp_path_factory, words, numbers, between):
     path = tmp_path_factory.getbasetemp() / "words"
@@ -184,7 +183,6 @@ def polled(tmp_path, dues_and_intervals) -> Polling:
     return core
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 5000), st.integers(1, 1000))
 def test_the_next_reading_is_planned_as_in_python(tmp_path_factory, late_ms, interval_ms):
     core = polled(tmp_path_factory.getbasetemp(), [(0, interval_ms * MS)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute._core import reference
@@ -132,7 +132,6 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(nested_spans(), st.lists(curves(), min_size=1, max_size=3), KEYS)
 def test_fold_equals_the_stack_machine_bit_by_bit(spans, several, keys):
     got = reference.fold(spans, several, keys)
@@ -149,7 +148,6 @@ def test_fold_equals_the_stack_machine_bit_by_bit(spans, several, keys):
             assert [column.tolist() for column in got["paths"]] == paths
 
 
-@settings(max_examples=200, deadline=None)
 @given(nested_spans(), st.sampled_from([None, [True, True, False, True], [False] * 4]))
 def test_busy_is_the_set_of_ticks_inside_kept_spans(spans, keep):
     start, end = reference.busy(spans, None if keep is None else np.array(keep))

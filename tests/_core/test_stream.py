@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute import _core
@@ -42,7 +42,6 @@ def test_a_roll_up_in_pieces(kind, spans, several, row, by_path, most):
         assert [list(column) for column in found["paths"]] == [list(column) for column in expected["paths"]]
 
 
-@settings(max_examples=400, deadline=None)
 @given(nested_spans(), st.lists(curves(), min_size=1, max_size=2), rows_of_frames, st.integers(1, 7))
 def test_a_row_per_span_in_pieces(spans, several, row, most):
     keys = Keys(np.array(row, np.int32), 3)

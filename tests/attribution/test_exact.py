@@ -3,7 +3,7 @@
 from math import fsum, isnan
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute.attribution.exact import rounded, sums
@@ -20,7 +20,6 @@ def one(values):
     return sums([np.array(values)], np.zeros(len(values), np.int64), 1)
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.lists(numbers, max_size=40), st.randoms())
 def test_as_fsum_in_any_order_and_in_parts(values, random):
     expected = fsum(values)
@@ -33,7 +32,6 @@ def test_as_fsum_in_any_order_and_in_parts(values, random):
     assert rounded(sums(addends, np.zeros(2, np.int64), 1))[0] == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(numbers, st.integers(0, 4)), max_size=60))
 def test_by_group(lines):
     values, group = np.array([v for v, _ in lines], float), np.array([g for _, g in lines], np.int64)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.attribution import brute
@@ -43,7 +43,6 @@ def near(found, expected):
         assert value == pytest.approx(expected.get(name, 0.0), rel=1e-9, abs=1e-9), name
 
 
-@settings(max_examples=60, deadline=None)
 @given(recordings(), st.sampled_from(SHARES))
 def test_linear_is_the_definition(made, share):
     recording, _, _ = made
@@ -62,7 +61,6 @@ def test_linear_is_the_definition(made, share):
         assert found.rows["self_j"].sum() + books["idle_j"] == pytest.approx(books["measured_j"], rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(recordings())
 def test_window_is_the_definition_and_lies_within_the_bounds(made):
     recording, _, _ = made
@@ -85,7 +83,6 @@ def within(found):
             assert row[f"{name}_low_j"] - slack <= row[f"{name}_j"] <= row[f"{name}_high_j"] + slack
 
 
-@settings(max_examples=60, deadline=None)
 @given(recordings(), st.sampled_from(SHARES))
 def test_bounds_hold_the_truth(made, share):
     """The same share rule on the true curve, of which the readings told only a few points, perhaps late."""
@@ -104,7 +101,6 @@ def test_bounds_hold_the_truth(made, share):
             assert low[frame] - slack <= true[frame] <= high[frame] + slack, (name, frame)
 
 
-@settings(max_examples=40, deadline=None)
 @given(recordings(), st.sampled_from(["reading", "bin=3s", "path", "process", "location", "paradigm", "host,role"]))
 def test_every_grouping_adds_up_to_the_same(made, by):
     recording, _, _ = made
@@ -123,7 +119,6 @@ KEYS = ("host", "process", "location", "frame", "path", "paradigm", "role", "fil
 ADDED = ("self_j", "self_ns", "calls")
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     recordings(),
     st.lists(st.sampled_from(KEYS), min_size=1, max_size=4, unique=True),
@@ -170,7 +165,6 @@ def test_equally_named_paths_add_times_and_calls():
         assert (row["self_j"], row["self_ns"], row["power_w"], row["calls"]) == (100, 10 * 10**9, 10, 2)
 
 
-@settings(max_examples=60, deadline=None)
 @given(recordings(), st.integers(-5, 30), st.integers(1, 20))
 def test_a_part_of_the_time(made, begin, length):
     recording, _, _ = made
@@ -186,7 +180,6 @@ def test_a_part_of_the_time(made, begin, length):
     within(found)
 
 
-@settings(max_examples=25, deadline=None)
 @given(recordings(), st.sampled_from(SHARES), st.sampled_from(["linear", "window"]))
 def test_threads_and_repeats_give_the_same_bits(made, share, method):
     recording, _, _ = made

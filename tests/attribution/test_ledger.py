@@ -207,7 +207,7 @@ def _idle(found):
     return float(devices["idle_j"].sum())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(machines())
 def test_every_verb_says_the_same_total(tmp_path_factory, recording):
     folder = tmp_path_factory.mktemp("verbs")

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wattribute
@@ -147,7 +147,6 @@ def test_two_users_share_time_and_range():
         assert row["self_j"] == pytest.approx(truth[row["frame"]], rel=0.03)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(["boxcar", "running mean", "low pass"]),
     st.sampled_from([0.25, 1.0]),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute._core import in_use
@@ -51,7 +51,6 @@ def busy(draw):
 
 
 @pytest.mark.skipif(in_use() != "c", reason="the core was not compiled")
-@settings(max_examples=400, deadline=None)
 @given(energy=energies(), users=st.lists(busy(), min_size=2, max_size=5), bounds=st.booleans())
 def test_the_core_and_numpy_split_alike(energy, users, bounds):
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wattribute import attribute
@@ -83,7 +83,6 @@ def test_powers_without_noise_are_found_exactly(lag):
     assert straight["a"] > 1.15 * truth_j(rows, 0, last)
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["even", "process"]), st.integers(0, 150))
 def test_the_books_balance(seed, share, lag):
     rows = lane(seed)

@@ -29,7 +29,6 @@ def lanes(tables):
     return arkouda._sent(VERBS, tables)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(nested_spans(), min_size=1, max_size=3),
     st.lists(curves(), min_size=0, max_size=2),
@@ -70,7 +69,6 @@ def chains(paths):
     return found
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(nested_spans(), min_size=1, max_size=3), st.lists(st.booleans(), min_size=4, max_size=4))
 def test_busy_intervals_are_those_of_the_core(tables, keep):
     row_of = np.where(keep, 0, -1)[None].astype(np.int64)
@@ -80,7 +78,7 @@ def test_busy_intervals_are_those_of_the_core(tables, keep):
         assert (one.start.tolist(), one.end.tolist()) == (start.tolist(), end.tolist())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(recordings(), st.sampled_from(["even", "process", "full"]), st.sampled_from(["frame", "path"]))
 def test_any_recording(arrays, made, share, key):
     asked = {"share": share, "by": f"device,location,{key}"}

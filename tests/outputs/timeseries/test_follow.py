@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wattribute.journal.file import Journal
@@ -185,7 +185,6 @@ def whole(tmp_path_factory):
     return path.read_bytes(), told(all_series(recording))
 
 
-@settings(max_examples=20)
 @given(st.lists(st.integers(1, 40_000), max_size=8))
 def test_a_journal_cut_anywhere_gives_the_same(whole, tmp_path_factory, cuts):
     data, wanted = whole

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -72,33 +71,27 @@ def test_nothing_to_divide_by():
         sci(served(), "token", intensity=1)
 
 
-def command(folder, *words):
-    return subprocess.run(
-        [sys.executable, "-m", "wattribute", *words], cwd=folder, capture_output=True, text=True, check=False
-    )
-
-
-def test_the_verb_shows_both_scopes_apart(tmp_path):
+def test_the_verb_shows_both_scopes_apart(command, tmp_path):
     wattribute.save(served(), tmp_path / "a.watt")
     words = ("carbon", "a.watt", "--intensity", "100", "--sci", "--per", "tokens", "--embodied-kg", "876.6")
-    done = command(tmp_path, *words, "--market", "20")
+    done = command(*words, "--market", "20", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "150 mg CO2e per tokens" in done.stdout  # (100 + 50) / 1000
     shown = " ".join(done.stdout.split())
     assert "no range: as given" in shown
     assert "exact: a count" in shown
     assert "20.0 mg CO2e of the energy, no SCI" in done.stdout
-    told = json.loads(command(tmp_path, *words, "--market", "20", "--format", "json").stdout)
+    told = json.loads(command(*words, "--market", "20", "--format", "json").stdout)
     assert told["sci"]["sci"] == pytest.approx(0.15)
     assert told["co2e_g"] == pytest.approx(100)
     assert told["market"]["co2e_g"] == pytest.approx(20)
-    shown = command(tmp_path, *(word for word in words if word != "--sci")).stdout
+    shown = command(*(word for word in words if word != "--sci")).stdout
     assert "100 mg of the energy (1,000 counted)" in shown  # without the hardware
-    shown = " ".join(command(tmp_path, "carbon", "a.watt", "--per", "tokens").stdout.split())
+    shown = " ".join(command("carbon", "a.watt", "--per", "tokens").stdout.split())
     assert "473 mg (36.7 … 784) of the energy" in shown  # an assumed zone
-    done = command(tmp_path, "carbon", "a.watt", "--sci")
+    done = command("carbon", "a.watt", "--sci")
     assert done.returncode == 2 or "--per UNIT" in done.stderr
-    assert "--market gb" in command(tmp_path, "carbon", "a.watt", "--market", "gb").stderr
+    assert "--market gb" in command("carbon", "a.watt", "--market", "gb").stderr
 
 
 def manifest(folder, **how):

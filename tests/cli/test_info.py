@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-import subprocess
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
@@ -109,9 +108,8 @@ def test_settings_of_real_traces(shared, trace, plugins, metrics):
     assert ("SCOREP_ENABLE_TRACING" in found.get("manifest", [])) == (trace not in "jacobi-mpi-omp-cuda")
 
 
-def test_table_says_the_same(archive):
-    command = [sys.executable, "-m", "wattribute", "info", str(archive)]
-    done = subprocess.run(command, capture_output=True, text=True)
+def test_table_says_the_same(command, archive):
+    done = command("info", archive)
     assert done.returncode == 0
     for word in ("host0", "MPI Rank 1", "HIP Context 0", "GPU 0", "energy_count", "4.00 ns", "RmaPut", "core", "! "):
         assert word in done.stdout

@@ -1,16 +1,15 @@
 """``wattribute plan``: the greenest start, from a table of one's own."""
 
 import json
-import subprocess
-import sys
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 import pytest
 
 
-def plan(*arguments):
-    command = [sys.executable, "-m", "wattribute", "plan", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+@pytest.fixture
+def plan(command):
+    return partial(command, "plan")
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def forecast(tmp_path):
     return path, now
 
 
-def test_the_start_in_json_and_in_words(forecast):
+def test_the_start_in_json_and_in_words(plan, forecast):
     path, now = forecast
     done = plan("1h", "--intensity", path, "--within", "12h", "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -34,7 +33,7 @@ def test_the_start_in_json_and_in_words(forecast):
     assert "75 % less than now (400 g/kWh)" in plan("60min", "--intensity", path, "--within", "12h").stdout
 
 
-def test_what_is_no_time(forecast):
+def test_what_is_no_time(plan, forecast):
     done = plan("soon", "--intensity", forecast[0])
     assert done.returncode == 1
     assert "soon: give a time such as 90min or 2h" in done.stderr

@@ -1,8 +1,6 @@
 """``wattribute plot`` as a stranger uses it."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -17,27 +15,20 @@ def recording(tmp_path):
     return target
 
 
-def plot(*words, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "wattribute", "plot", *map(str, words)], capture_output=True, text=True, cwd=cwd
-    )
-
-
 @pytest.mark.parametrize(
     ("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF"), ("html", b"<!DOC")]
 )
-def test_the_ending_says_what_is_written(recording, tmp_path, ending, magic):
-    done = plot("timeline", recording, "-o", tmp_path / f"out.{ending}")
+def test_the_ending_says_what_is_written(command, recording, tmp_path, ending, magic):
+    done = command("plot", "timeline", recording, "-o", tmp_path / f"out.{ending}")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / f"out.{ending}").read_bytes().startswith(magic)
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"out.{ending}", "run.watt"]
 
 
 @pytest.mark.parametrize(("format", "magic"), [(None, b"<svg"), ("png", b"\x89PNG"), ("html", b"<!DOC")])
-def test_a_dash_is_standard_output(recording, tmp_path, format, magic):
+def test_a_dash_is_standard_output(command, recording, tmp_path, format, magic):
     more = ["--format", format] if format else []
-    command = [sys.executable, "-m", "wattribute", "plot", "timeline", str(recording), "-o", "-", *more]
-    done = subprocess.run(command, capture_output=True, cwd=tmp_path)
+    done = command("plot", "timeline", recording, "-o", "-", *more, cwd=tmp_path, text=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(magic)
     assert [path.name for path in tmp_path.iterdir()] == ["run.watt"]
@@ -59,8 +50,8 @@ def test_a_dash_is_standard_output(recording, tmp_path, format, magic):
         (("heatmap", "run.watt", "-o", "x.png", "--share", "evn"), "did you mean 'even'"),
     ],
 )
-def test_mistakes_are_one_line(recording, tmp_path, words, said):
-    done = plot(*words, cwd=tmp_path)
+def test_mistakes_are_one_line(command, recording, tmp_path, words, said):
+    done = command("plot", *words, cwd=tmp_path)
     assert done.returncode == 1
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from urllib.request import urlopen
 
 import pytest
@@ -15,9 +16,9 @@ from tests.views.page.hand import recording, start
 from wattribute import save
 
 
-def run(*arguments, cwd=None):
-    command = [sys.executable, "-m", "wattribute", "view", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+@pytest.fixture
+def run(command):
+    return partial(command, "view")
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_it_serves_until_stopped(archive, stop):
     assert errors == ""
 
 
-def test_tiles_are_kept_beside_the_archive(archive):
+def test_tiles_are_kept_beside_the_archive(run, archive):
     assert run(archive, "--html", archive.parent / "one.html").returncode == 0
     tiles = archive.with_name(f"{archive.name}.tiles")
     made = (tiles / "tiles.json").stat().st_mtime_ns
@@ -47,7 +48,7 @@ def test_tiles_are_kept_beside_the_archive(archive):
     assert (tiles / "tiles.json").stat().st_mtime_ns != made  # the recording has changed
 
 
-def test_a_dash_is_standard_output(archive):
+def test_a_dash_is_standard_output(run, archive):
     done = run(archive, "-o", "-")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.lower().startswith("<!doctype html>")
@@ -55,7 +56,7 @@ def test_a_dash_is_standard_output(archive):
     assert not (archive.parent / "-").exists()
 
 
-def test_tiles_of_a_read_only_archive_go_to_the_cache(archive, tmp_path, monkeypatch):
+def test_tiles_of_a_read_only_archive_go_to_the_cache(run, archive, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     archive.chmod(0o555)
     assert run(archive, "--html", tmp_path / "one.html").returncode == 0
@@ -74,7 +75,7 @@ def test_a_full_disk_is_one_line(archive, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_damaged_tiles_are_made_anew(archive):
+def test_damaged_tiles_are_made_anew(run, archive):
     assert run(archive, "--html", archive.parent / "one.html").returncode == 0
     (archive.with_name(f"{archive.name}.tiles") / "tiles.json").write_text("{")
     assert run(archive, "--html", archive.parent / "one.html").returncode == 0
@@ -89,7 +90,7 @@ def test_damaged_tiles_are_made_anew(archive):
         (["{archive}", "--port", "70000"], "65535"),
     ],
 )
-def test_mistakes_are_one_line(archive, tmp_path, arguments, said):
+def test_mistakes_are_one_line(run, archive, tmp_path, arguments, said):
     done = run(*(text.format(archive=archive) for text in arguments), cwd=tmp_path)
     assert done.returncode != 0
     assert said in done.stderr
@@ -122,7 +123,7 @@ def test_a_recording_being_made_is_followed(tmp_path):
         process.communicate()
 
 
-def test_a_port_in_use_is_said(archive):
+def test_a_port_in_use_is_said(run, archive):
     process, address = start(archive)
     try:
         done = run(archive, "--no-browser", "--port", address.split(":")[2].split("/")[0])

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -39,10 +38,9 @@ def test_bash_completes_verbs_options_and_choices():
     assert "--to" not in completed(script, "wattribute", "attribute", "--t")  # hidden
 
 
-def test_the_command_line_prints_it():
-    command = [sys.executable, "-m", "wattribute", "--print-completion"]
-    done = subprocess.run([*command, "bash"], capture_output=True, text=True, check=True)
+def test_the_command_line_prints_it(command):
+    done = command("--print-completion", "bash")
     assert (done.stdout, done.stderr) == (completion("bash") + "\n", "")
-    wrong = subprocess.run([*command, "bsh"], capture_output=True, text=True)
+    wrong = command("--print-completion", "bsh")
     assert wrong.returncode == 1
     assert "did you mean 'bash'" in wrong.stderr

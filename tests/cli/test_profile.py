@@ -147,9 +147,9 @@ def test_the_tree_hides_frames_of_libraries_and_begins_at_a_root(tmp_path, scrip
         (["--mode", "trace", "--lines", "x.py"], "--mode sample"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_runs(tmp_path, arguments, words):
+def test_what_cannot_be_is_said_before_anything_runs(command, tmp_path, arguments, words):
     (tmp_path / "x.py").write_text("open('ran', 'w')")
-    done = profile(tmp_path, *arguments)
+    done = command("profile", *arguments, cwd=tmp_path)
     assert done.returncode in (1, 2)
     assert words in done.stderr
     assert "Traceback" not in done.stderr

@@ -98,8 +98,8 @@ def test_an_existing_folder_is_never_touched_and_nothing_runs(tmp_path):
         (["--fail-above", "5%", "--", "true"], "needs --compare"),
     ],
 )
-def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(tmp_path, arguments, words):
-    done = run(tmp_path, *arguments)
+def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(command, tmp_path, arguments, words):
+    done = command("run", *arguments, cwd=tmp_path)
     assert done.returncode == 1
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -42,7 +42,7 @@ def test_a_worker_is_no_scheduler(dask_cluster):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_command_line_says_so_in_one_line(trace, kind):
+def test_the_command_line_says_so_in_one_line(command, trace, kind):
     with listener(kind) as port:
         done = command("attribute", str(trace), "--engine", f"dask:tcp://127.0.0.1:{port}")
     assert done.returncode == 1
@@ -56,11 +56,6 @@ def test_the_cluster_is_reached_before_anything_is_read(tmp_path, ask):
     with listener("closing") as port, pytest.raises(ClusterError, match="no Dask scheduler answers"):
         ask(tmp_path / "none", *arguments, engine=f"dask:tcp://127.0.0.1:{port}")
     assert not (tmp_path / "out.watt").exists()
-
-
-def command(*arguments):
-    call = [sys.executable, "-m", "wattribute", *arguments]
-    return subprocess.run(call, capture_output=True, text=True, cwd=ROOT)
 
 
 def test_a_session_has_one_cluster(monkeypatch):

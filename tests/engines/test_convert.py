@@ -1,13 +1,10 @@
 """Archives written by the workers of a cluster: the bytes of one written here, also when a worker is lost."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 import wattribute
-from tests.conftest import ROOT
 from tests.engines.deadly import Deadly
 from wattribute import archive
 from wattribute.engines import dask as engine
@@ -77,7 +74,6 @@ def test_engines_that_do_not_convert(tmp_path, trace):
         convert(trace, tmp_path / "x.watt", "arkouda:localhost:5555")
 
 
-def test_on_the_command_line(tmp_path, trace, dask):
-    command = [sys.executable, "-m", "wattribute", "convert", str(trace), str(tmp_path / "x.watt"), "--engine", dask]
-    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+def test_on_the_command_line(command, tmp_path, trace, dask):
+    assert command("convert", trace, tmp_path / "x.watt", "--engine", dask).returncode == 0
     assert archive.about(tmp_path / "x.watt")["state"] == "complete"

@@ -61,12 +61,12 @@ def test_the_variable_names_meters_and_roots(tmp_path, monkeypatch):
             assert [device["device"] for device in summary["devices"]] == ["package 0"]
 
 
-def test_a_wrong_name_in_the_variable_is_one_line(tmp_path, monkeypatch):
+def test_a_wrong_name_in_the_variable_is_one_line(command, tmp_path, monkeypatch):
     monkeypatch.setenv("WATTRIBUTE_METERS", "model,nvlm:x")
     with pytest.raises(OptionError, match="WATTRIBUTE_METERS: unknown meter 'nvlm'; did you mean 'nvml'"):
         found.choose(())
     for verb in (["run", "--", "true"], ["monitor"], ["doctor"]):
-        done = subprocess.run([sys.executable, "-m", "wattribute", *verb], cwd=tmp_path, capture_output=True, text=True)
+        done = command(*verb, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == "wattribute: WATTRIBUTE_METERS: unknown meter 'nvlm'; did you mean 'nvml'?\n"
     assert list(tmp_path.iterdir()) == []

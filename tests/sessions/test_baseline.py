@@ -2,8 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 
@@ -60,11 +59,8 @@ def test_a_baseline_of_another_host_or_a_broken_file_is_none(tmp_path):
     assert baselines.path_of("../x/y").parent == baselines.folder()
 
 
-def test_the_verb_shows_what_is_known(tmp_path):
-    def baseline(*arguments):
-        command = [sys.executable, "-m", "wattribute", "baseline", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-
+def test_the_verb_shows_what_is_known(command):
+    baseline = partial(command, "baseline")
     assert "no baseline" in baseline("--show").stdout
     floors = {"GPU 0": {"floor_w": 60.0, "low_w": 58.0, "high_w": 62.0}}
     baselines.save({"host": os.uname().nodename, "date": "2026-01-31T12:00:00", "seconds": 10.0, "devices": floors})

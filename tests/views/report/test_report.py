@@ -2,8 +2,6 @@
 
 import base64
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -172,7 +170,7 @@ def test_an_estimate_has_the_error_of_its_model():
     assert sensors.table.rows[0][-1] == dict(told.numbers)["estimated"]
 
 
-def test_one_run_against_another(tmp_path):
+def test_one_run_against_another(command, tmp_path):
     told = versus(ranks(power_w=200.0), ranks(power_w=300.0))
     assert dict(told.numbers)["B against A"].startswith("+50.0 %")
     assert [section.title for section in told.sections][:2] == ["Both runs", "What changed"]
@@ -180,10 +178,9 @@ def test_one_run_against_another(tmp_path):
     assert changes["MPI_Allreduce"][3].startswith("+50.0 %")
     both = {row[0]: row[1:] for row in told.sections[0].table.rows}
     assert both["time"] == ["1.00 s", "1.00 s"]
-    command = [sys.executable, "-m", "wattribute", "report", "a.watt", "--vs", "b.watt", "-o", "report.md"]
     for name, watts in (("a", 200.0), ("b", 300.0)):
         archive.save(ranks(power_w=watts), tmp_path / f"{name}.watt")
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert command("report", "a.watt", "--vs", "b.watt", "-o", "report.md", cwd=tmp_path).returncode == 0
     text = (tmp_path / "report.md").read_text()
     assert "report_files/power-a.svg" in text
     assert "report_files/power-b.svg" in text

@@ -2,8 +2,8 @@
 
 import json
 import re
-import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -20,11 +20,10 @@ print("out", *sys.argv[1:])
 """
 
 
-def profile(folder, *arguments, **how):
-    meter = constant_power(folder / "p.csv", length_s=600)
-    command = [sys.executable, "-m", "wattribute", "profile", "--meters", meter, *map(str, arguments)]
-    how = {"cwd": folder, "capture_output": True, "text": True} | how
-    return subprocess.run(command, **how)
+@pytest.fixture
+def profile(command, tmp_path):
+    meter = constant_power(tmp_path / "p.csv", length_s=600)
+    return partial(command, "profile", "--meters", meter, cwd=tmp_path)
 
 
 @pytest.fixture
@@ -34,8 +33,8 @@ def script(tmp_path):
     return path
 
 
-def test_the_table_goes_to_stderr_and_the_rest_is_the_program_s(tmp_path, script):
-    done = profile(tmp_path, "-o", "x.watt", script, "-o", "--mode", "a b")
+def test_the_table_goes_to_stderr_and_the_rest_is_the_program_s(profile, tmp_path, script):
+    done = profile("-o", "x.watt", script, "-o", "--mode", "a b")
     assert (done.returncode, done.stdout) == (0, "out -o --mode a b\n")
     assert "works" in done.stderr
     assert "red]name.py:3" in done.stderr
@@ -43,8 +42,8 @@ def test_the_table_goes_to_stderr_and_the_rest_is_the_program_s(tmp_path, script
     assert wattribute.read(tmp_path / "x.watt").metadata["profile"]["mode"] == "sample"
 
 
-def test_rows_as_json_have_name_file_and_line_apart(tmp_path, script):
-    done = profile(tmp_path, "--format", "json", "-o", "rows.json", "--mode", "trace", "--scope", "machine", script)
+def test_rows_as_json_have_name_file_and_line_apart(profile, tmp_path, script):
+    done = profile("--format", "json", "-o", "rows.json", "--mode", "trace", "--scope", "machine", script)
     assert done.returncode == 0
     assert done.stderr == ""
     told = json.loads((tmp_path / "rows.json").read_text())
@@ -59,9 +58,9 @@ def test_rows_as_json_have_name_file_and_line_apart(tmp_path, script):
     assert not list(tmp_path.glob("*.watt"))
 
 
-def test_functions_share_the_program_s_own_part(tmp_path, script):
+def test_functions_share_the_program_s_own_part(profile, tmp_path, script):
     """However busy the machine is: what the program did not use is in the row of other processes, and books balance."""
-    done = profile(tmp_path, "--format", "json", "-o", "rows.json", script)
+    done = profile("--format", "json", "-o", "rows.json", script)
     assert done.returncode == 0
     told = json.loads((tmp_path / "rows.json").read_text())
     rows = {row["frame"]: row for row in told["rows"]}
@@ -72,43 +71,43 @@ def test_functions_share_the_program_s_own_part(tmp_path, script):
     assert sum(r["self_j"] for r in told["rows"]) + device["idle_j"] == pytest.approx(device["measured_j"], rel=1e-9)
 
 
-def test_the_legend_says_what_shares_are_of(tmp_path, script):
+def test_the_legend_says_what_shares_are_of(profile, tmp_path, script):
     """Not of what was measured, but of what the program itself got."""
-    done = profile(tmp_path, "-o", "table.txt", script)
+    done = profile("-o", "table.txt", script)
     assert done.returncode == 0
     assert "J, what the program itself got" in (tmp_path / "table.txt").read_text()
 
 
-def test_modules_code_and_exit_codes(tmp_path):
+def test_modules_code_and_exit_codes(profile, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package/__main__.py").write_text("import sys; print(sys.argv[1:]); sys.exit(5)")
-    done = profile(tmp_path, "-q", "-o", "m.watt", "-m", "package", "-m", "--tree")
+    done = profile("-q", "-o", "m.watt", "-m", "package", "-m", "--tree")
     assert (done.returncode, done.stdout, done.stderr) == (5, "['-m', '--tree']\n", "")
-    done = profile(tmp_path, "-q", "-o", "c.watt", "-c", "import sys; print(sys.argv); 1/0", "-c")
+    done = profile("-q", "-o", "c.watt", "-c", "import sys; print(sys.argv); 1/0", "-c")
     assert (done.returncode, done.stdout) == (1, "['-c', '-c']\n")
     assert done.stderr.splitlines()[:2] == [
         "Traceback (most recent call last):",
         '  File "<string>", line 1, in <module>',
     ]
-    done = profile(tmp_path, "-q", "-o", "k.watt", "-c", "import os; os.kill(os.getpid(), 15)")
+    done = profile("-q", "-o", "k.watt", "-c", "import os; os.kill(os.getpid(), 15)")
     assert done.returncode == 143
-    done = profile(tmp_path, "-q", "-o", "n.watt", "nowhere.py")
+    done = profile("-q", "-o", "n.watt", "nowhere.py")
     assert done.returncode == 2
     assert "nowhere.py" in done.stderr
 
 
 @pytest.mark.parametrize(("target", "begins"), [("x.html", b"<!"), ("x.svg", b"<svg"), ("x.dot", b"digraph")])
-def test_pictures_and_the_page(tmp_path, script, target, begins):
-    done = profile(tmp_path, "-o", target, script)
+def test_pictures_and_the_page(profile, tmp_path, script, target, begins):
+    done = profile("-o", target, script)
     assert (done.returncode, done.stderr) == (0, "")
     content = (tmp_path / target).read_bytes()
     assert content.lstrip().startswith(begins)
     assert b"works" in content
 
 
-def test_the_tree_and_memory(tmp_path, script):
+def test_the_tree_and_memory(profile, tmp_path, script):
     script.write_text(WORK + "kept = bytearray(b'x') * (64 << 20)\nworks(0.2)\n")
-    done = profile(tmp_path, "--tree", "--memory", "-o", "x.watt", script)
+    done = profile("--tree", "--memory", "-o", "x.watt", script)
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert any("└── " in line and "works" in line for line in lines)
@@ -118,20 +117,20 @@ def test_the_tree_and_memory(tmp_path, script):
     assert any(line.startswith("held at the peak (memray)") and line.endswith("allocations") for line in lines)
 
 
-def test_the_tree_hides_frames_of_libraries_and_begins_at_a_root(tmp_path, script):
+def test_the_tree_hides_frames_of_libraries_and_begins_at_a_root(profile, tmp_path, script):
     called = "import json\njson.dumps(object(), default=lambda _: works(0.5))\n"
     script.write_text(WORK.replace("works(0.4)", called))
-    hidden = profile(tmp_path, "--tree", "-o", "-", script).stdout.splitlines()
+    hidden = profile("--tree", "-o", "-", script).stdout.splitlines()
     head = next(line for line in hidden if "samples, " in line)
     assert re.search(r"J measured  [\d.]+ m?s, [\d,]+ samples, .* of CPU time$", head)
     (dumps,) = [line for line in hidden if " dumps " in line]
     assert re.search(r"\[\d frames hidden\]$", dumps)  # encode, iterencode, _iterencode of json
     assert any("works" in line for line in hidden[hidden.index(dumps) :])  # a function of the program's own stays
     assert not any("JSONEncoder" in line for line in hidden)
-    rooted = profile(tmp_path, "--tree", "--all-frames", "--root", "dumps", "-o", "-", script).stdout
+    rooted = profile("--tree", "--all-frames", "--root", "dumps", "-o", "-", script).stdout
     assert "JSONEncoder" in rooted
     assert "<module>" not in rooted
-    wrong = profile(tmp_path, "--tree", "--root", "nothing", "-o", "-", script)
+    wrong = profile("--tree", "--root", "nothing", "-o", "-", script)
     assert "unknown function to start at (--root) 'nothing'" in wrong.stderr
 
 
@@ -156,25 +155,22 @@ def test_what_cannot_be_is_said_before_anything_runs(command, tmp_path, argument
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_script_that_is_not_there_is_one_line_and_python_s_exit_code(tmp_path):
-    done = profile(tmp_path, "-o", "x.watt", "nosuch [red].py")
+def test_a_script_that_is_not_there_is_one_line_and_python_s_exit_code(profile, tmp_path):
+    done = profile("-o", "x.watt", "nosuch [red].py")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "wattribute: nosuch [red].py: no such file, so there is nothing to run\n"
     assert not (tmp_path / "x.watt").exists()
 
 
-def test_a_program_of_which_no_stack_was_seen_is_not_given_one(tmp_path):
-    done = profile(tmp_path, "-o", "x.watt", "-c", "import os; os._exit(4)")
+def test_a_program_of_which_no_stack_was_seen_is_not_given_one(profile, tmp_path):
+    done = profile("-o", "x.watt", "-c", "import os; os._exit(4)")
     assert done.returncode == 4
     assert "(no name)" not in done.stderr
     assert "no stack was seen" in done.stderr or "<module>" in done.stderr  # it may take longer than 5 ms
 
 
-def test_an_estimate_carries_its_error_in_every_row(tmp_path, script):
-    def wattribute(*arguments):
-        command = [sys.executable, "-m", "wattribute", *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-
+def test_an_estimate_carries_its_error_in_every_row(command, tmp_path, script):
+    wattribute = partial(command, cwd=tmp_path)
     done = wattribute("profile", "--meters", "model", "--scope", "machine", "-o", "x.watt", script)
     head, *lines = [line for line in done.stderr.splitlines() if line.startswith(("CPU estimated", "works"))]
     assert " ± " in head
@@ -192,35 +188,19 @@ def test_an_estimate_carries_its_error_in_every_row(tmp_path, script):
     assert high >= value * 1.5 / 1.001
 
 
-def test_run_takes_any_command_with_python_in_it(tmp_path, script):
+def test_run_takes_any_command_with_python_in_it(command, tmp_path, script):
     meter = constant_power(tmp_path / "p.csv", length_s=600)
-    command = [
-        sys.executable,
-        "-m",
-        "wattribute",
-        "run",
-        "--profile",
-        "sample",
-        "--meters",
-        meter,
-        "-o",
-        "x.watt",
-        "--",
-    ]
-    done = subprocess.run(
-        [*command, "sh", "-c", f"'{sys.executable}' '{script}' one"], cwd=tmp_path, capture_output=True, text=True
-    )
+    words = ["run", "--profile", "sample", "--meters", meter, "-o", "x.watt", "--"]
+    done = command(*words, "sh", "-c", f"'{sys.executable}' '{script}' one", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "out one\n")
     rows = wattribute.functions(wattribute.read(tmp_path / "x.watt")).rows
     assert rows["frame"][0] == "works"
 
 
-def test_an_interpreter_before_the_script_and_the_table_on_standard_output(tmp_path):
+def test_an_interpreter_before_the_script_and_the_table_on_standard_output(command, tmp_path):
     (tmp_path / "x.py").write_text("import time\nt = time.time()\nwhile time.time() - t < 0.3:\n    sum(range(999))\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "wattribute", "profile", "--tree", "-o", "-", "--", sys.executable, "x.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = command("profile", "--tree", "-o", "-", "--", sys.executable, "x.py", cwd=tmp_path)
+    assert done.returncode == 0
     assert "<module>" in done.stdout
     assert " J estimated\n" in done.stdout or " mJ estimated\n" in done.stdout
     assert " measured\n" not in done.stdout
@@ -228,16 +208,16 @@ def test_an_interpreter_before_the_script_and_the_table_on_standard_output(tmp_p
 
 
 @pytest.mark.parametrize("mode", ["sample", "trace"])
-def test_imports_are_one_row_unless_asked(tmp_path, mode):
+def test_imports_are_one_row_unless_asked(profile, tmp_path, mode):
     busy = "import time\nend = time.thread_time() + 0.1\nwhile time.thread_time() < end: pass\n"
     (tmp_path / "inner.py").write_text(busy)
     (tmp_path / "outer.py").write_text("import inner\ndef work():\n    " + busy.replace("\n", "\n    ") + "\nwork()\n")
     (tmp_path / "script.py").write_text("import outer\nouter.work()\n")
-    done = profile(tmp_path, "--mode", mode, "-o", "x.watt", "script.py")
+    done = profile("--mode", mode, "-o", "x.watt", "script.py")
     assert re.search(r"^imports, \d+ modules ", done.stderr, re.MULTILINE), done.stderr
     assert "inner.py" not in done.stderr
     assert re.search(r"^work +.*outer.py", done.stderr, re.MULTILINE)  # the call that is no import's
-    done = profile(tmp_path, "--imports", "--mode", mode, "-o", "y.watt", "script.py")
+    done = profile("--imports", "--mode", mode, "-o", "y.watt", "script.py")
     assert "inner.py" in done.stderr
     assert "imports," not in done.stderr
     recording = wattribute.read(tmp_path / "x.watt")

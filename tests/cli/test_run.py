@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,13 @@ WATTRIBUTE = [sys.executable, "-m", "wattribute", "run"]
 root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user or to cut the network")
 
 
-def run(folder, *arguments, **how):
+@pytest.fixture
+def run(command, tmp_path):
+    return partial(command, "run", cwd=tmp_path)
+
+
+def process(folder, *arguments, **how):
+    """The same in a process of its own."""
     how = {"cwd": folder, "capture_output": True, "text": True} | how
     return subprocess.run([*WATTRIBUTE, *map(str, arguments)], **how)
 
@@ -34,9 +41,9 @@ def start(folder, *arguments):
     )  # fmt: skip
 
 
-def test_a_machine_without_sensors_is_told_an_estimate(tmp_path):
-    wide = os.environ | {"COLUMNS": "200"}  # a line per thing
-    done = run(tmp_path, "--", "sh", "-c", "echo out; exit 3", env=wide)
+def test_a_machine_without_sensors_is_told_an_estimate(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # a line per thing
+    done = run("--", "sh", "-c", "echo out; exit 3")
     assert (done.returncode, done.stdout) == (3, "out\n")
     assert "Traceback" not in done.stderr
     lines = done.stderr.splitlines()
@@ -54,10 +61,8 @@ def test_a_machine_without_sensors_is_told_an_estimate(tmp_path):
     assert not (folder / "regions").exists()
 
 
-def test_json_is_the_last_thing_on_stderr_and_the_recording_is_whole(tmp_path):
-    done = run(
-        tmp_path, "-o", "x.watt", "--format", "json", "--zone", "FR", "--", "sh", "-c", "echo err >&2; kill -TERM $$"
-    )
+def test_json_is_the_last_thing_on_stderr_and_the_recording_is_whole(run, tmp_path):
+    done = run("-o", "x.watt", "--format", "json", "--zone", "FR", "--", "sh", "-c", "echo err >&2; kill -TERM $$")
     assert done.returncode == 143
     told = json.loads(done.stderr.splitlines()[-1])
     assert told == json.loads((tmp_path / "x.watt/summary.json").read_text())
@@ -76,9 +81,9 @@ def test_json_is_the_last_thing_on_stderr_and_the_recording_is_whole(tmp_path):
     assert energies == {d["device"]: pytest.approx(d["energy_j"]) for d in told["devices"]}
 
 
-def test_an_existing_folder_is_never_touched_and_nothing_runs(tmp_path):
+def test_an_existing_folder_is_never_touched_and_nothing_runs(run, tmp_path):
     (tmp_path / "x.watt").mkdir()
-    done = run(tmp_path, "-o", "x.watt", "--", "touch", "ran")
+    done = run("-o", "x.watt", "--", "touch", "ran")
     assert done.returncode == 1
     assert done.stderr.strip() == "wattribute: x.watt exists already; choose another name or remove it"
     assert list(tmp_path.iterdir()) == [tmp_path / "x.watt"]
@@ -106,12 +111,12 @@ def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(command, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_not_found_is_127_and_says_what(tmp_path):
-    done = run(tmp_path, "--", "no-such-[red]program")
+def test_not_found_is_127_and_says_what(run, tmp_path):
+    done = run("--", "no-such-[red]program")
     assert done.returncode == 127
     assert done.stderr == "wattribute: no-such-[red]program: command not found\n"
     assert list(tmp_path.iterdir()) == []  # nothing ran, nothing is kept
-    done = run(tmp_path, "--", "")
+    done = run("--", "")
     assert (done.returncode, done.stderr) == (127, "wattribute: : command not found\n")
 
 
@@ -130,21 +135,21 @@ def test_runs_in_the_same_second_find_names_of_their_own(tmp_path):
     assert len(list(tmp_path.glob("wattribute-*.watt/summary.json"))) == 5
 
 
-def test_a_recording_that_the_command_removes_is_told(tmp_path):
-    done = run(tmp_path, "-o", "x.watt", "--", "sh", "-c", "rm -rf x.watt; exit 4")
+def test_a_recording_that_the_command_removes_is_told(run, tmp_path):
+    done = run("-o", "x.watt", "--", "sh", "-c", "rm -rf x.watt; exit 4")
     assert done.returncode == 4
     assert done.stderr == ("wattribute: x.watt was removed while the command ran: nothing is left of its recording\n")
 
 
-def test_what_follows_the_command_is_the_commands(tmp_path):
-    done = run(tmp_path, "--quiet", sys.executable, "-c", "import sys; print(sys.argv)", "--output", "y", "--", "-q")
+def test_what_follows_the_command_is_the_commands(run):
+    done = run("--quiet", sys.executable, "-c", "import sys; print(sys.argv)", "--output", "y", "--", "-q")
     assert done.stdout == "['-c', '--output', 'y', '--', '-q']\n"
     assert done.stderr == ""
 
 
-def test_hostile_names_are_shown_as_they_are(tmp_path):
+def test_hostile_names_are_shown_as_they_are(run, tmp_path):
     name = "a [bold]b[/bold] <script> \x1b[31m.watt"
-    done = run(tmp_path, "-o", name, "--", "sh", "-c", "# [red]x[/red] '\"; exit 0")
+    done = run("-o", name, "--", "sh", "-c", "# [red]x[/red] '\"; exit 0")
     assert done.returncode == 0
     assert wattribute.read(tmp_path / name).metadata["command"][2].startswith("# [red]x")
     assert "[bold]" in done.stderr
@@ -152,16 +157,16 @@ def test_hostile_names_are_shown_as_they_are(tmp_path):
 
 def test_arguments_that_are_not_utf_8_reach_the_command_and_cost_nothing(tmp_path):
     word = os.fsdecode(b"caf\xe9")
-    done = run(tmp_path, "-o", "x.watt", "--", "sh", "-c", 'printf %s "$1"; exit 5', "sh", word, text=False)
+    done = process(tmp_path, "-o", "x.watt", "--", "sh", "-c", 'printf %s "$1"; exit 5', "sh", word, text=False)
     assert (done.returncode, done.stdout) == (5, b"caf\xe9")
     assert b"saved: x.watt" in done.stderr
     assert wattribute.read(tmp_path / "x.watt").metadata["command"][-1] == "caf?"
     assert json.loads((tmp_path / "x.watt" / "metrics.json").read_text())["command"][-1] == "caf?"
 
 
-def test_a_folder_whose_name_is_not_utf_8_is_refused_before_anything_runs(tmp_path):
+def test_a_folder_whose_name_is_not_utf_8_is_refused_before_anything_runs(run, tmp_path):
     name = os.fsdecode(b"caf\xe9.watt")
-    done = run(tmp_path, "-o", name, "--", "touch", "ran")
+    done = run("-o", name, "--", "touch", "ran")
     said = "wattribute: caf?.watt: cannot be made: the name is not UTF-8; choose another\n"
     assert (done.returncode, done.stderr) == (1, said)
     assert list(tmp_path.iterdir()) == []
@@ -169,16 +174,16 @@ def test_a_folder_whose_name_is_not_utf_8_is_refused_before_anything_runs(tmp_pa
         new_folder(tmp_path / name)  # of convert
 
 
-def test_a_command_longer_than_one_argument_may_be(tmp_path):
+def test_a_command_longer_than_one_argument_may_be(run, tmp_path):
     words = [str(number) for number in range(40_000)]  # 229 kB; the kernel takes 128 kB per argument, 2 MB in all
-    done = run(tmp_path, "-o", "x.watt", "--", "sh", "-c", "echo $#", "sh", *words)
+    done = run("-o", "x.watt", "--", "sh", "-c", "echo $#", "sh", *words)
     assert (done.returncode, done.stdout) == (0, "40000\n"), done.stderr[:500]
     assert wattribute.read(tmp_path / "x.watt").metadata["command"][4:] == words
 
 
-def test_repeats_give_a_table_with_an_interval(tmp_path):
-    wide = os.environ | {"COLUMNS": "160"}  # on a busy machine the numbers of two runs differ by many digits
-    done = run(tmp_path, "-o", "x.watt", "--repeat", 2, "--cooldown", 0.01, "--", "true", env=wide)
+def test_repeats_give_a_table_with_an_interval(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")  # on a busy machine the numbers of two runs differ by many digits
+    done = run("-o", "x.watt", "--repeat", 2, "--cooldown", 0.01, "--", "true")
     assert done.returncode == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x-1.watt", "x-2.watt"]
     _, *rows, where = done.stderr.splitlines()
@@ -186,9 +191,9 @@ def test_repeats_give_a_table_with_an_interval(tmp_path):
     assert where == "± is the 95 % confidence interval of the mean; saved: x-1.watt, x-2.watt"
 
 
-def test_two_hundred_short_lived_children(tmp_path):
+def test_two_hundred_short_lived_children(run):
     script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 7"
-    done = run(tmp_path, "--scope", "process", "--format", "json", "--", "sh", "-c", script)
+    done = run("--scope", "process", "--format", "json", "--", "sh", "-c", script)
     assert done.returncode == 7
     told = json.loads(done.stderr.splitlines()[-1])
     assert told["cpu_s"] > 0
@@ -210,7 +215,7 @@ def test_a_signal_ends_the_command_and_the_results_are_written(tmp_path, number,
 def test_a_signal_between_two_repeats_is_not_lost(tmp_path):
     """Each command leaves a process behind that interrupts wattribute, wherever it is by then."""
     command = "echo x >> ran; (sleep 0.1; kill -INT $PPID 2> /dev/null) < /dev/null > /dev/null 2>&1 &"
-    done = run(tmp_path, "--no-save", "--repeat", "50", "--", "sh", "-c", command)
+    done = process(tmp_path, "--no-save", "--repeat", "50", "--", "sh", "-c", command)
     assert done.returncode == 130
     assert len((tmp_path / "ran").read_text().split()) < 50
 
@@ -241,7 +246,7 @@ def test_a_sampler_that_is_killed_leaves_what_it_had_flushed(tmp_path):
         "[os.kill(p, 9) for p in family if b'recorders.sampler' in open(f'/proc/{p}/cmdline', 'rb').read()]\n"
         "time.sleep(0.2); sys.exit(4)"
     )
-    done = run(tmp_path, "-o", "x.watt", "--format", "json", "--", sys.executable, "-c", code)
+    done = process(tmp_path, "-o", "x.watt", "--format", "json", "--", sys.executable, "-c", code)
     assert done.returncode == 4
     trouble, told = done.stderr.splitlines()
     assert "the sampler ended early" in trouble
@@ -252,7 +257,9 @@ def test_a_sampler_that_is_killed_leaves_what_it_had_flushed(tmp_path):
 
 def test_a_full_disk_costs_the_recording_but_not_the_answer(tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # noqa: E731
-    done = run(tmp_path, "-o", "x.watt", "--format", "json", "--", "sh", "-c", "sleep 1.2; exit 5", preexec_fn=limit)
+    done = process(
+        tmp_path, "-o", "x.watt", "--format", "json", "--", "sh", "-c", "sleep 1.2; exit 5", preexec_fn=limit
+    )
     assert done.returncode == 5
     *trouble, told = done.stderr.splitlines()
     assert json.loads(told)["energy_j"] > 0
@@ -280,7 +287,7 @@ def test_a_small_disk_that_fills_up(tmp_path):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", disk], capture_output=True).returncode:
         pytest.skip("mounting is not permitted here")
     try:
-        done = run(tmp_path, "-o", disk / "x.watt", "--format", "json", "--", "sh", "-c", "exit 5")
+        done = process(tmp_path, "-o", disk / "x.watt", "--format", "json", "--", "sh", "-c", "exit 5")
         assert done.returncode == 5
         assert "No space left" in done.stderr
         assert json.loads(done.stderr.splitlines()[-1])["energy_j"] > 0
@@ -363,9 +370,9 @@ def test_without_a_network(tmp_path):
     assert "France" in plain.stderr
 
 
-def test_a_dead_psys_is_reported_dead(tmp_path):
+def test_a_dead_psys_is_reported_dead(run, tmp_path):
     sysfs = power_pmu(tmp_path / "sys", {"energy-psys": DUMMY})
-    done = run(tmp_path, "--meters", f"rapl:{sysfs}", "--meters", "model", "--", "sleep", "0.3")
+    done = run("--meters", f"rapl:{sysfs}", "--meters", "model", "--", "sleep", "0.3")
     if "cannot be used" in done.stderr:
         pytest.skip("perf_event_open is not permitted here")
     assert "psys" in done.stderr
@@ -373,25 +380,25 @@ def test_a_dead_psys_is_reported_dead(tmp_path):
     assert "estimated" in done.stderr
 
 
-def test_a_dead_psys_in_a_run_too_short_to_know_is_no_zero_anywhere(tmp_path):
+def test_a_dead_psys_in_a_run_too_short_to_know_is_no_zero_anywhere(command, run, tmp_path, monkeypatch):
     sysfs = power_pmu(tmp_path / "sys", {"energy-psys": DUMMY})
-    machine = os.environ | {"WATTRIBUTE_METERS": f"rapl:{sysfs},model"}
-    done = run(tmp_path, "-o", "x.watt", "--", "true", env=machine)
+    monkeypatch.setenv("WATTRIBUTE_METERS", f"rapl:{sysfs},model")
+    done = run("-o", "x.watt", "--", "true")
     assert done.returncode == 0
     if "psys" not in done.stderr:
         pytest.skip("perf_event_open is not permitted here")
     assert "psys: below resolution" in done.stderr or "dead, not 0 J" in done.stderr
-    answer = subprocess.run([*WATTRIBUTE[:-1], "attribute", "x.watt"], cwd=tmp_path, capture_output=True, text=True)
+    answer = command("attribute", "x.watt")
     assert answer.returncode == 0
     told = [line for line in (answer.stdout + answer.stderr).splitlines() if "psys" in line]
     assert told
     assert all("did not move" in line or "not 0 J" in line for line in told)
 
 
-def test_readings_can_be_replayed(tmp_path):
+def test_readings_can_be_replayed(run, tmp_path):
     rows = "".join(f"{i / 100},{3 * i},{1.0}\n" for i in range(1000))
     (tmp_path / "r.csv").write_text("time_s,GPU 0:energy_j,dram 0:power_w\n" + rows)
-    done = run(tmp_path, "--meters", "replay:r.csv", "--interval", 0.02, "--format", "json", "--", "sleep", "1")
+    done = run("--meters", "replay:r.csv", "--interval", 0.02, "--format", "json", "--", "sleep", "1")
     told = json.loads(done.stderr.splitlines()[-1])
     devices = {d["device"]: d for d in told["devices"]}
     assert devices["GPU 0"]["energy_j"] == pytest.approx(300 * told["duration_s"], rel=0.05)
@@ -399,9 +406,9 @@ def test_readings_can_be_replayed(tmp_path):
     assert not told["estimated"]
 
 
-def test_regions_of_the_program_take_the_place_of_the_commands_span(tmp_path):
+def test_regions_of_the_program_take_the_place_of_the_commands_span(run, tmp_path):
     code = "import time, wattribute\nwith wattribute.region('train'): time.sleep(0.2)"
-    done = run(tmp_path, "-o", "x.watt", "--quiet", "--", sys.executable, "-c", code)
+    done = run("-o", "x.watt", "--quiet", "--", sys.executable, "-c", code)
     assert (done.returncode, done.stderr) == (0, "")
     recording = wattribute.read(tmp_path / "x.watt")
     assert "train" in recording.frames.name
@@ -423,14 +430,14 @@ def test_nothing_of_the_run_is_left_behind():
     assert not list(Path.cwd().glob("wattribute-*.watt"))
 
 
-def test_counts_of_a_program_and_of_its_files_divide_its_joules(tmp_path):
+def test_counts_of_a_program_and_of_its_files_divide_its_joules(run, tmp_path):
     (tmp_path / "work.py").write_text(
         "import json, wattribute\n"
         "with wattribute.region('step'):\n"
         "    wattribute.count('tokens', 7)\n"
         "json.dump({'n': 4}, open('out.json', 'w'))\n"
     )
-    done = run(tmp_path, "-o", "x.watt", "--count", "requests=out.json:n", "--", sys.executable, "work.py")
+    done = run("-o", "x.watt", "--count", "requests=out.json:n", "--", sys.executable, "work.py")
     assert done.returncode == 0
     shown = " ".join(done.stderr.split())  # long lines are folded
     assert "per tokens: " in shown
@@ -442,44 +449,41 @@ def test_counts_of_a_program_and_of_its_files_divide_its_joules(tmp_path):
     found = wattribute.attribute(tmp_path / "x.watt", by="frame", per="tokens")
     assert found.rows.select("frame", "count").rows() == [("step", 7)]
     assert wattribute.attribute(tmp_path / "x.watt", by="frame", per="requests").count == 4
-    done = run(tmp_path, "-o", "y.watt", "--per", "token", "--", sys.executable, "work.py")
+    done = run("-o", "y.watt", "--per", "token", "--", sys.executable, "work.py")
     assert "the program counted no token (it counted tokens)" in done.stderr
-    done = run(tmp_path, "--count", "requests=missing.json:n", "-o", "z.watt", "--", "true")
+    done = run("--count", "requests=missing.json:n", "-o", "z.watt", "--", "true")
     assert done.returncode == 0
     assert "no count of requests: missing.json" in done.stderr
 
 
-def test_options_of_an_earlier_tool_are_answered_with_ours(tmp_path):
-    done = run(tmp_path, "--benchmark_image", "dummy")
+def test_options_of_an_earlier_tool_are_answered_with_ours(run, tmp_path):
+    done = run("--benchmark_image", "dummy")
     assert done.returncode == 2
     assert "--benchmark_image is --image here" in done.stderr
-    done = run(tmp_path, "--zone", "", "--", "touch", "ran")
+    done = run("--zone", "", "--", "touch", "ran")
     assert (done.returncode, (tmp_path / "ran").exists()) == (2, False)
     assert "France" in done.stdout
     assert "--zone is empty" in done.stderr
 
 
-def test_no_save_leaves_nothing_behind(tmp_path):
-    done = run(tmp_path, "--no-save", "--", "true")
+def test_no_save_leaves_nothing_behind(run, tmp_path):
+    done = run("--no-save", "--", "true")
     assert done.returncode == 0
     assert "estimated in" in done.stderr
     assert "saved:" not in done.stderr
     assert list(tmp_path.iterdir()) == []
-    done = run(tmp_path, "--no-save", "-o", "x.watt", "--", "true")
+    done = run("--no-save", "-o", "x.watt", "--", "true")
     assert "--no-save keeps nothing" in done.stderr
 
 
-def test_a_rank_that_reads_no_meter_says_so(tmp_path):
+def test_a_rank_that_reads_no_meter_says_so(command, tmp_path):
     (tmp_path / "tmp").mkdir()  # what the ranks of a node share lies there
     ranks = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "TMPDIR": str(tmp_path / "tmp")}
-    done = run(tmp_path, "-o", "x.watt", "--", "true", env=os.environ | ranks)
+    done = process(tmp_path, "-o", "x.watt", "--", "true", env=os.environ | ranks)
     assert done.stderr.startswith("no energy: nothing was metered here in ")
     said = " ".join(done.stderr.split())
     assert "! rank 1 reads no meter: another rank of its node does; join them with: wattribute merge" in said
-    shown = subprocess.run(
-        [sys.executable, "-m", "wattribute", "summary", *map(str, tmp_path.glob("*.watt")), "--format", "json"],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    shown = command("summary", *tmp_path.glob("*.watt"), "--format", "json")
     assert "a rank that reads no meter" in shown.stderr
 
 

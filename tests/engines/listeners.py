@@ -3,7 +3,7 @@
 import socket
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KINDS = ("silent", "garbage", "closing", "http")
 
@@ -12,8 +12,8 @@ KINDS = ("silent", "garbage", "closing", "http")
 def listener(kind):
     """The port of a server that accepts and says nothing, sends garbage, closes at once, or speaks HTTP."""
     if kind == "http":
-        server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-        server.timeout = 0.1
+        server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+        server.timeout, server.block_on_close = 0.1, False  # a client that waits for us must not be waited for
         port, step = server.server_address[1], server.handle_request
         close = server.server_close
         BaseHTTPRequestHandler.log_message = lambda *_: None
@@ -45,5 +45,5 @@ def listener(kind):
         yield port
     finally:
         done.set()
-        thread.join(20)
+        thread.join()
         close()

@@ -1,9 +1,5 @@
 """A third-party output, installed in a site folder, works in every verb that writes, without a change of ours."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tests.recorders.profiled import constant_power
@@ -28,7 +24,7 @@ SCRIPT = (
 
 
 @pytest.fixture
-def call(tmp_path):
+def call(command, tmp_path, monkeypatch):
     """Run a verb where the plug-in is installed, beside a recording ``a.watt`` and a script ``s.py``."""
     site = tmp_path / "site"
     (site / "theirs-1.0.dist-info").mkdir(parents=True)
@@ -37,11 +33,10 @@ def call(tmp_path):
     (site / "theirs-1.0.dist-info" / "entry_points.txt").write_text("[wattribute.outputs]\ntheirs = their_output\n")
     save(streams(["a", "b"]), tmp_path / "a.watt")
     (tmp_path / "s.py").write_text(SCRIPT)
-    environment = os.environ | {"PYTHONPATH": str(site)}
+    monkeypatch.syspath_prepend(site)
 
     def run(*words, code=0):
-        command = [sys.executable, "-m", "wattribute", *words]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = command(*words, cwd=tmp_path)
         assert done.returncode == code, done.stderr
         return done
 

@@ -117,12 +117,12 @@ def test_a_reader_that_goes_away_ends_it(tmp_path):
         (["--record", "x.watt", "--meters", "craypm:/nonexistent"], "not a Cray node"),
     ],
 )
-def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(tmp_path, arguments, words):
+def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(command, tmp_path, arguments, words):
     (tmp_path / "there.watt").mkdir()
-    code, out, err = run(tmp_path, *arguments)
-    assert (code, out) == (1, "")
-    assert words in err
-    assert len(err.splitlines()) == 1
+    done = command("monitor", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     assert os.listdir(tmp_path) == ["there.watt"]
 
 

@@ -86,21 +86,14 @@ def test_a_chart_of_others_is_drawn_listed_and_written(plug_in, tmp_path):
         charts.get("broken")
 
 
-def test_the_command_line_lists_and_draws_charts_of_others(plug_in, tmp_path):
-    import os
-    import subprocess
-    import sys
-
+def test_the_command_line_lists_and_draws_charts_of_others(command, plug_in, tmp_path, monkeypatch):
     plug_in()
     wattribute.save(streams(["a"]), tmp_path / "run.watt")
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
-    command = [sys.executable, "-m", "wattribute", "plot"]
-    told = subprocess.run([*command, "--help"], capture_output=True, text=True, env=environment).stdout
-    said = " ".join(told.split())
+    monkeypatch.setenv("COLUMNS", "200")
+    said = " ".join(command("plot", "--help").stdout.split())
     for name, about in ({one.name: one.about for one in EVERY.values()} | {"donut": "a ring of devices"}).items():
         assert f"{name} {about}" in said
-    words = ["donut", str(tmp_path / "run.watt"), "-o", str(tmp_path / "donut.png")]
-    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment)
+    done = command("plot", "donut", tmp_path / "run.watt", "-o", tmp_path / "donut.png")
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "donut.png").read_bytes().startswith(b"\x89PNG")
 

@@ -1,6 +1,7 @@
 """The bill of a shared device: static, the command's part, other processes, with books that balance."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -339,19 +340,58 @@ def test_a_program_alone_keeps_what_a_late_sensor_shows_after_it():
     balance(found)
 
 
-def mig(**shares: float) -> Recording:
-    """A card of 60 W at rest and 160 W for 10 s, in MIG mode; what is known of the command's part of it, in percent."""
+def shared_card(*, busy: object = None, slices: object = None, **properties: str) -> Recording:
+    """A card of 60 W at rest and 160 W for 10 s; what is known of the command's part of it each second, in percent."""
     machine = Simulation(length_s=10, scope="process")
-    card = machine.device("GPU 0", floor_w=60, mig="2 instances: MIG-a, MIG-b").counter(period_s=0.1)
+    card = machine.device("GPU 0", floor_w=60, **properties).counter(period_s=0.1)
     machine.stream(card, [("gemm", 0.0, 10.0, 100.0)])
     recording = machine.run().recording
     times = np.arange(1, 11) * recording.clock.ticks_per_s
-    names = {"busy": COMMAND_SHARE, "slices": COMMAND_SLICES}
     signals = [
-        Signal(names[name], "gauge", "%", times, np.full(10, part), host="n01", device="GPU 0")
-        for name, part in shares.items()
+        Signal(name, "gauge", "%", times, np.zeros(10) + part, host="n01", device="GPU 0")
+        for name, part in ((COMMAND_SHARE, busy), (COMMAND_SLICES, slices))
+        if part is not None
     ]
     return replace(recording, signals=(*recording.signals, *signals))
+
+
+mig = partial(shared_card, mig="2 instances: MIG-a, MIG-b")
+
+
+def test_a_card_whose_time_is_shared_is_paid_by_use_and_by_part():
+    """A quarter of the work; alone on the card for 5 s, then one of two processes: 300 + 150 J of 600 J at rest."""
+    slices = np.repeat([100.0, 50.0], 5)
+    found = attribute(shared_card(busy=25.0, slices=slices), by="frame", floor="gpu=60W")
+    assert of_frame(found, "gemm", "dynamic_j") == pytest.approx(250, rel=1e-3)
+    assert of_frame(found, "gemm", "static_j") == pytest.approx(450, rel=1e-3)
+    assert of_frame(found, "other processes") == pytest.approx(750 + 150, rel=1e-3)
+    assert not [problem for problem in found.problems if problem.kind == "share"]
+    balance(found)
+
+
+@pytest.mark.parametrize("static", ["even", "reserved", None])
+def test_static_energy_of_a_card_is_no_ones_where_the_driver_does_not_tell_the_part(static):
+    recording = shared_card(busy=25.0)
+    found = attribute(recording, by="frame", floor="gpu=60W", static=static)
+    assert of_frame(found, "gemm") == of_frame(found, "gemm", "dynamic_j") == pytest.approx(250, rel=1e-3)
+    assert of_frame(found, "static") == pytest.approx(600, rel=1e-3)
+    for frame in ("gemm", "other processes"):
+        assert of_frame(found, frame, "self_high_j") > of_frame(found, frame) + 590  # it may be this one's
+        assert of_frame(found, frame, "self_low_j") < of_frame(found, frame)
+    assert any("does not tell who is on the card" in problem.message for problem in found.problems)
+    balance(found)
+    baseline = {"devices": {"GPU 0": {"floor_w": 60, "low_w": 60, "high_w": 60}}}
+    summary = summarise(replace(recording, metadata={**recording.metadata, "floors": baseline}), carbon=False)
+    assert summary.energy_j == pytest.approx(250, rel=1e-3)
+    assert (summary.high_j or 0) > 850
+    [note] = [note for note in summary.devices[0].notes if "who is on the card" in note]
+    assert note == "GPU 0: the driver does not tell who is on the card, so its static energy is no one's"
+
+
+def test_a_card_of_one_program_alone_is_all_its_own():
+    found = attribute(shared_card(busy=100.0), by="frame", floor="gpu=60W")
+    assert of_frame(found, "gemm") == pytest.approx(1600, rel=1e-3)
+    assert not [problem for problem in found.problems if problem.kind == "share"]
 
 
 def test_a_mig_slice_pays_for_its_use_and_for_its_part_of_the_card():

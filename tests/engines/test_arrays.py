@@ -124,6 +124,18 @@ def test_no_such_address(monkeypatch, host, port):
         wattribute.connect(host, port)
 
 
+@pytest.mark.parametrize(("where", "host", "server"), [("[::1]", "::1", "[::1]"), ("node7", "node7", "node7")])
+def test_brackets_of_an_address_are_the_clients_not_the_systems(monkeypatch, where, host, server):
+    asked = []
+    monkeypatch.setitem(sys.modules, "arkouda", Client())
+    monkeypatch.setattr(Client, "connect", lambda _, *address, **__: asked.append(address))
+    monkeypatch.setattr(arkouda, "_current", None)
+    monkeypatch.setattr(arkouda, "_greeting", lambda *address: asked.append(address) or b"\xff" + bytes(8) + b"\x7f")
+    for _ in range(2):  # connected once
+        assert arkouda._server(f"{where}:5555").address == f"{where}:5555"
+    assert asked == [(host, 5555), (server, 5555)]
+
+
 @pytest.mark.parametrize(("client", "reason"), [(None, r"cannot be imported \(.*\)"), (object(), "is too old")])
 def test_no_client_that_fits(monkeypatch, client, reason):
     """Found out when a server answers."""

@@ -1,6 +1,7 @@
 """Reaching a cluster: what is not one is refused in seconds; workers with other code or other files are refused; one
 cluster serves a whole session."""
 
+import errno
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -17,8 +19,9 @@ from tests.engines.listeners import KINDS, listener
 from tests.engines.processes import scheduler, worker
 from tests.engines.test_contract import answer
 from wattribute.engines import cluster, identity
+from wattribute.engines import dask as engines_dask
 from wattribute.engines.convert import convert
-from wattribute.errors import ClusterError, NoDataError
+from wattribute.errors import ClusterError, NoDataError, OutputError
 from wattribute.readers.otf2.writer import Writer
 
 pytest.importorskip("distributed")
@@ -266,6 +269,20 @@ def test_a_partial_result_has_an_exit_code_of_its_own(tmp_path, trace):
     ]
     assert len(lines) == 1
     assert "GPU" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), r"worker .*, process \d+: .*No space left on device"),
+        (OutputError("busy intervals do not fit into /tmp; set TMPDIR"), r"worker .*, process \d+: busy .* set TMPDIR"),
+    ],
+)
+def test_a_full_disk_of_a_worker_is_told_with_its_name(error, message):
+    with pytest.raises(OutputError, match=message):
+        engines_dask._task(Mock(side_effect=error))()
+    with pytest.raises(OSError, match=r"^another reason$"):
+        engines_dask._task(Mock(side_effect=OSError("another reason")))()
 
 
 def test_an_answer_that_does_not_balance_is_refused(trace, dask, monkeypatch):

@@ -63,7 +63,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, trace, dask):
 def test_a_worker_that_does_not_see_the_folder(tmp_path, trace):
     recording = wattribute.read(trace)
     data = engine.packed((engine.identity.code(), recording.spans))
-    with pytest.raises(OutputError, match=r"worker .* does not see the folder"):
+    with pytest.raises(OutputError, match=r"worker .*: the folder .* is not there"):
         engine._write(data, str(tmp_path / "none"), [0], {})
     with pytest.raises(NoDataError, match="has another file than the client"):
         engine._write(data, str(tmp_path), [0], {0: (engine.identity.FileIdentity(b"another"),) * 2})

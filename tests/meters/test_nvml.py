@@ -179,6 +179,19 @@ def test_shares_of_processes(opened):
     assert meter.process_shares([111]) == {"GPU 0": 0.25}
 
 
+def test_two_processes_that_take_turns_on_a_card(opened):
+    """111 works, 222 did once and holds its slice of time; GPU 1 is no one's."""
+    processes = ["process 0 111 30", "process 0 222 90 1000"]
+    fake, meter = opened([Wave(300), Wave(300)], quirks=processes)
+    assert meter.available().ok
+    assert meter.process_shares([111]) == {"GPU 0": 0.25}
+    assert meter.process_shares([111]) == {"GPU 0": 1.0}  # since the last call
+    assert meter.slice_shares([111]) == {"GPU 0": 0.5}
+    assert meter.slice_shares([111, 222]) == {"GPU 0": 1.0}
+    fake.write({"nvmlDeviceGetComputeRunningProcesses_v3": 3}, quirks=processes)
+    assert meter.slice_shares([111]) == {}  # the driver does not tell who is on the card
+
+
 def test_gpus_that_say_nothing_are_not_a_meter(opened):
     fail = dict.fromkeys(("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo"), 3)
     fail |= dict.fromkeys(("nvmlDeviceGetTemperature", "nvmlDeviceGetClockInfo"), 3)

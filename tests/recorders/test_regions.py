@@ -529,6 +529,8 @@ def test_edges_read_at_most_once_per_pause(tmp_path):
 class KernelEvent:
     """A counter of the kernel that is open until it is closed."""
 
+    file = 99
+
     def __init__(self):
         self.is_open = True
 
@@ -547,9 +549,9 @@ def test_counters_that_another_reader_does_not_take_are_closed(tmp_path):
     with patch.object(regions, "_open_counter", lambda path: files.get(path, event)):
         counters = regions.EdgeCounters(str(tmp_path), lambda: 0)
     assert counters.paths == [paths[2], *paths[:2]]
-    assert counters.hand_over(1) == {paths[0]: files[paths[0]].file}
+    assert counters.hand_over(2) == {paths[2]: 99, paths[0]: files[paths[0]].file}
     assert not counters
-    assert not event.is_open
+    assert event.is_open
     assert files[paths[1]].read() is None
     assert files[paths[0]].read() == 5
     files[paths[0]].close()

@@ -2,11 +2,13 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from tests.recorders.profiled import files, joined, profiled, seconds
 from tests.test_pythons import interpreter
 from wattribute.journal.layouts import COUNTER_LANE, COUNTERS
+from wattribute.meters.perf import open_counter
 from wattribute.readers import stack_files
 from wattribute.recorders import watch
 
@@ -193,6 +195,42 @@ def test_quick_counters_are_read_at_looks(tmp_path):
     assert (values[1:] >= values[:-1]).all()
     assert 10**6 <= values[0] < values[-1]
     assert not len(process.samples[process.samples["lane"] == COUNTER_LANE])  # no looks
+
+
+def test_events_of_the_kernel_are_read_at_looks_until_the_program_closes_them(tmp_path):
+    """A clock that counts nanoseconds; the program puts an event of its own under the number, which nobody reads."""
+    address = "perf:1:0:0"
+    try:
+        open_counter(address).close()
+    except OSError:
+        pytest.skip("perf_event_open is not permitted here (kernel.perf_event_paranoid, or a container)")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / COUNTERS).write_text(f"{address}\n")
+    code = """
+    import ctypes, os, time
+    def busy():
+        until = time.thread_time() + 0.2
+        while time.thread_time() < until: pass
+    busy()
+    links = [f"/proc/self/fd/{file}" for file in range(3, 64)]
+    ours = [int(link[14:]) for link in links if os.path.lexists(link) and "perf_event" in os.readlink(link)]
+    eventfd = ctypes.CDLL(None).eventfd(5, 0)
+    for file in ours:
+        os.dup2(eventfd, file)
+    closed = time.monotonic_ns()
+    busy()
+    print(closed, len(ours), int.from_bytes(os.read(eventfd, 8), "little"))
+    """
+    done, parts = files(tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    closed, count, untouched = map(int, done.stdout.split())
+    assert (count, untouched) == (1, 5)
+    (process,) = stack_files.profiled_processes(parts)
+    ((path, times, values),) = process.edge_readings()
+    assert path == address
+    assert len(times) > 5
+    assert times[-1] <= closed
+    assert np.median(np.diff(values) / np.diff(times)) == pytest.approx(1, rel=0.05)
 
 
 def test_a_program_that_closes_all_files_keeps_its_own(tmp_path):

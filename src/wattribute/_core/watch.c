@@ -11,11 +11,13 @@
 #ifdef __linux__
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -110,7 +112,7 @@ struct wat_watch {
     off_t piece_start, file_used;
     int64_t before, moved_at, listed_at, listed_before, resident;
     int64_t gone_cpu, own_cpu, native, native_written, native_base, native_quiet, native_at;
-    uint64_t random, names_inode, samples_inode, counter_inodes[WAT_MOST_COUNTERS];
+    uint64_t random, names_inode, samples_inode, counter_inodes[WAT_MOST_COUNTERS], counter_events[WAT_MOST_COUNTERS];
     int64_t counters_due;
 };
 
@@ -529,6 +531,13 @@ static int is_ours(int file, uint64_t number)
     return number && inode(file) == number;
 }
 
+/* The kernel's number of an event; 0: another file. All events are one inode. */
+static uint64_t event_number(int file)
+{
+    uint64_t number = 0;
+    return ioctl(file, PERF_EVENT_IOC_ID, &number) ? 0 : number;
+}
+
 static void row(struct wat_watch *watch, int64_t time, int64_t value, uint32_t lane, uint32_t stack)
 {
     if (watch->piece == NULL || watch->file_used == watch->piece_start + PIECE) {
@@ -827,23 +836,33 @@ static void weigh(struct wat_watch *watch, int64_t now)
         row(watch, now, watch->resident = resident, WAT_MEMORY_LANE, 0);
 }
 
+/* What a counter says: text in a file, or the count of an event; negative: the program closed it. */
+static int64_t counter_value(struct wat_watch *watch, int i)
+{
+    int file = watch->order.counter_files[i];
+    int64_t count;
+    char text[64];
+    if (watch->counter_events[i])
+        return event_number(file) == watch->counter_events[i] && read(file, &count, 8) == 8 ? count : -1;
+    ssize_t length = is_ours(file, watch->counter_inodes[i]) ? pread(file, text, sizeof text - 1, 0) : 0;
+    if (length <= 0)
+        return -1;
+    text[length] = 0;
+    return strtoll(text, NULL, 10);
+}
+
 /* Energy counters that move as often as we look: functions that take turns between two readings of the sampler would
  * share what it reads. */
 static void read_counters(struct wat_watch *watch, int64_t now)
 {
-    char text[64];
     if (now < watch->counters_due)
         return;
     watch->counters_due = now + watch->order.counter_pause_ns;
     for (int i = 0; i < watch->order.counters; i++) {
-        int file = watch->order.counter_files[i];
-        int64_t before = clock_of(CLOCK_MONOTONIC);
-        ssize_t length = is_ours(file, watch->counter_inodes[i]) ? pread(file, text, sizeof text - 1, 0) : 0;
+        int64_t before = clock_of(CLOCK_MONOTONIC), value = counter_value(watch, i);
         int64_t after = clock_of(CLOCK_MONOTONIC);
-        if (length <= 0 || after - before > SMEARED_NS)
-            continue; /* the program closed it, or we lost the CPU on the way */
-        text[length] = 0;
-        row(watch, before + (after - before) / 2, strtoll(text, NULL, 10), WAT_COUNTER_LANE, (uint32_t)i);
+        if (value >= 0 && after - before <= SMEARED_NS) /* else we lost the CPU on the way */
+            row(watch, before + (after - before) / 2, value, WAT_COUNTER_LANE, (uint32_t)i);
     }
 }
 
@@ -994,8 +1013,10 @@ struct wat_watch *wat_watch_open(const struct wat_watch_order *order)
     watch->order = *order;
     watch->pid = getpid();
     watch->names_inode = inode(order->names_file), watch->samples_inode = inode(order->samples_file);
-    for (int i = 0; i < order->counters; i++)
+    for (int i = 0; i < order->counters; i++) {
         watch->counter_inodes[i] = inode(order->counter_files[i]);
+        watch->counter_events[i] = event_number(order->counter_files[i]);
+    }
     watch->next_lane = order->first_lane;
     watch->native_base = INT64_MIN;
     watch->random = (uint64_t)clock_of(CLOCK_MONOTONIC) * 2654435761u | 1;

@@ -67,8 +67,14 @@ class CommandUsage:
     others: Floats
     reserved: float = 1.0  # part of the machine that is reserved for the command
     cores: float = 0.0  # that can be busy at once; 0: not known
-    is_sliced: bool = False  # a card in MIG mode, whose slices are reserved whoever works
+    is_card: bool = False  # a GPU, of which the command has a part whoever works …
+    card_parts: tuple[Ints, Floats] | None = None  # … up to each time, where the driver tells it
     looks: Ints | None = None  # times at which the clocks were read; None: all of ``times``
+
+    @property
+    def is_part_known(self) -> bool:
+        """Whether the command's part of what it shares with others is known: of a card, or by the rule of CPUs."""
+        return not self.is_card or self.card_parts is not None or not self.others[-1]
 
     def between(self, times: Ints) -> tuple[Floats, Floats]:
         """What each used from each of these times to the next."""
@@ -116,6 +122,13 @@ class Division:
     usage: CommandUsage | None = None
     rule: str = "mine"
     added: AddedRows | None = None
+    is_part_known: bool = True  # else static energy, apart, may be anyone's: ranges have it
+
+    def static_reason(self, device: Device) -> str | None:
+        """Why static energy is in no program's sum, if the driver does not tell whose it is."""
+        if self.is_part_known or self.floor is None or not self.floor.high_w:
+            return None
+        return f"{device.name}: the driver does not tell who is on the card, so its static energy is no one's"
 
 
 class Portions(NamedTuple):
@@ -165,7 +178,8 @@ def divide(curve: Energy, how: Division, ticks_per_s: int) -> Portions:
     rest_limits: dict[int, tuple[Energy, ...]] = {}
     none = np.zeros(len(rises))
     apart = [one if how.rule == "apart" and known else none for one in each or [none]]  # likely, low, high
-    unsure = each if how.rule == "apart" and each else [none]  # no one's, whether a row shows it or not
+    is_no_ones = how.rule == "apart" and each and how.is_part_known  # whether a row shows it or not
+    unsure = each if is_no_ones else [none]
     if how.added is not None and how.usage is not None:
         others = rises - own_dynamic - own_static - apart[0]
         ends = curve.least - most - np.max(unsure, axis=0), curve.most - least - np.min(unsure, axis=0)
@@ -255,13 +269,15 @@ def _static_part(how: Division, curve: Energy, ticks_per_s: int) -> Floats:
     """The command's part of static energy in each reading interval."""
     usage, count = how.usage, len(curve.times) - 1
     assert usage is not None
+    middle = (curve.times[1:] + curve.times[:-1]) / 2
+    if how.rule in ("even", "reserved") and usage.card_parts is not None:
+        times, parts = usage.card_parts
+        return parts[np.minimum(np.searchsorted(times, middle), len(parts) - 1)]
     fixed = {"apart": 0.0, "mine": 1.0, "reserved": usage.reserved}
-    fixed |= {"even": usage.reserved} if usage.is_sliced else {}
     if how.rule in fixed:
         return np.full(count, fixed[how.rule])
     # even: two parties, while the other one does more than what a machine at rest does
     reach = np.maximum(np.diff(curve.times), ticks_per_s)  # the kernel counts in ticks: look at a second at least
-    middle = (curve.times[1:] + curve.times[:-1]) / 2
     ends = (np.interp(middle + sign * reach / 2, usage.times, usage.others) for sign in (-1, 1))
     before, after = ends
     works = after - before > REST * usage.cores * reach / ticks_per_s
@@ -281,8 +297,9 @@ def _extremes(
     if how.usage is None and (not known or how.rule != "apart"):
         return curve.least, curve.most
     floors = statics if known else [np.zeros(len(low)), *statics]
+    at_most = mine if how.is_part_known else np.ones(len(mine))
     least = np.min([static * mine + np.maximum(curve.least - static, 0.0) * low for static in floors], axis=0)
-    most = np.max([static * mine + np.maximum(curve.most - static, 0.0) * high for static in floors], axis=0)
+    most = np.max([static * at_most + np.maximum(curve.most - static, 0.0) * high for static in floors], axis=0)
     return least, most
 
 
@@ -294,7 +311,10 @@ def division_of(recording: Recording, device: Device, question: Question, whole:
     use = utilisation_of(recording, device)
     floor = floor_of(recording, device, question.floor, whole() if use is not None else None, use)
     usage = usage_of(recording, device) if scope_of(recording, question) == "process" else None
-    return Division(floor, usage, question.static or ("mine" if usage is None else "even"))
+    rule = question.static or ("mine" if usage is None else "even")
+    if usage is not None and not usage.is_part_known and rule in ("even", "reserved"):
+        return Division(floor, usage, "apart", is_part_known=False)
+    return Division(floor, usage, rule)
 
 
 def scope_of(recording: Recording, question: Question) -> str:
@@ -358,7 +378,10 @@ def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
         slices = [signal for signal in mine if signal.name == COMMAND_SLICES and signal.device == device.name]
         if not slices:
             return usage
-        return replace(usage, reserved=float(np.clip(np.max(slices[0].values) / 100, 0.0, 1.0)), is_sliced=True)
+        parts = np.clip(slices[0].values / 100, 0.0, 1.0)
+        if device.properties.get("mig"):  # instances stay the command's, whoever is on them
+            parts = np.full(len(parts), parts.max())
+        return replace(usage, card_parts=(slices[0].times, parts))
     others = _clocks(mine, OTHERS_CPU_TIME, device)
     if not others:
         return None
@@ -412,7 +435,8 @@ def _of_share(signal: Signal, recording: Recording) -> CommandUsage:
     times = np.concatenate([[before], signal.times, [max(recording.clock.length_ticks, int(signal.times[-1]) + 1)]])
     held = np.append(shares, shares[-1])
     lasted = np.diff(times) / recording.clock.ticks_per_s
-    return CommandUsage(times.astype(np.int64), _running(held * lasted), _running((1 - held) * lasted), cores=1.0)
+    own, others = (_running(part * lasted) for part in (held, 1 - held))
+    return CommandUsage(times.astype(np.int64), own, others, cores=1.0, is_card=True)
 
 
 def _sum(signals: Sequence[Signal]) -> tuple[Ints, Floats]:

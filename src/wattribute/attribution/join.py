@@ -132,9 +132,9 @@ def billed(recording: Recording, plan: Plan) -> tuple[Recording, Plan]:
         how = bill.division_of(recording, source.device, question, whole)
         views.append(replace(source, division=how))
         is_own = bill.scope_of(recording, question) == "process"
-        undivided = Problem("share", bill.undivided_reason(source.device))
-        if is_own and how.usage is None and undivided not in problems:
-            problems.append(undivided)
+        reason = bill.undivided_reason(source.device) if how.usage is None else how.static_reason(source.device)
+        if is_own and reason is not None and Problem("share", reason) not in problems:
+            problems.append(Problem("share", reason))
         needed = hosts.setdefault(source.device.host, set())
         needed |= {OTHERS} if how.usage is not None else set()
         apart = how.rule == "apart" and how.floor is not None and how.floor.likely_w is not None

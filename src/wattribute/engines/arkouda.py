@@ -142,10 +142,12 @@ _current: Server | None = None
 def connect(server: str = "localhost", port: int = _PORT) -> Server:
     """Connect to the Arkouda ``server`` at ``port``; ``attribute(…, engine="arkouda")`` then runs there."""
     global _current
+    host = server.strip("[]")  # of IPv6, which stand in addresses and in the client's, but not in the system's
+    server = f"[{host}]" if ":" in host else host
     address = f"{server}:{port}"
     began = time.monotonic()
     try:
-        greeting = _greeting(server, port)
+        greeting = _greeting(host, port)
     except (OSError, OverflowError, UnicodeError) as error:  # the latter: a port or a name that cannot be
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise ClusterError(f"no Arkouda server at {address} ({why}); start arkouda_server there") from error

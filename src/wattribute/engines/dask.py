@@ -8,15 +8,16 @@ same bits wherever and however often they were computed: a lost worker costs tim
 
 from __future__ import annotations
 
+import errno
 import pickle
 import shutil
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -40,6 +41,7 @@ ROUNDS = 3  # how often what was scattered may be lost with its workers
 _UNREADABLE_KINDS = ("missing", "permission", "io")
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def reach(where: str, threads: int | None) -> None:
@@ -185,6 +187,22 @@ class Order(NamedTuple):
     files: Files
 
 
+def _task(function: Callable[P, T]) -> Callable[P, T]:
+    """A task: an error of its worker's disk names the worker, whose disk need not be the client's."""
+
+    @wraps(function)
+    def run(*arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return function(*arguments, **options)
+        except OSError as error:
+            if not isinstance(error, OutputError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise OutputError(f"worker {cluster.here()}: {error}") from error
+
+    return run
+
+
+@_task
 def _look(data: bytes, locations: Sequence[int], files: Files) -> bytes:
     """Survey the signals of some locations."""
     code, readings = _unpacked(data)
@@ -194,6 +212,7 @@ def _look(data: bytes, locations: Sequence[int], files: Files) -> bytes:
     return packed(surveyed)
 
 
+@_task
 def _write(data: bytes, folder: str, locations: Sequence[int], files: Files) -> bytes:
     """Some locations' files of an archive; each gets its name when complete, also if several workers write it."""
     code, source = _unpacked(data)
@@ -230,9 +249,7 @@ def _check(code: str, source: Any, files: Files, locations: Sequence[int]) -> No
 
 def _check_folder(folder: str) -> None:
     if not Path(folder).is_dir():
-        raise OutputError(
-            f"worker {cluster.here()} does not see the folder {folder}; write to a file system that all workers see"
-        )
+        raise OutputError(f"the folder {folder} is not there; write to a file system that all workers see")
 
 
 def _opened(data: bytes, ordered: bytes, locations: Sequence[int] | None = None) -> tuple[Common, Task, Grouping]:
@@ -253,6 +270,7 @@ def _recorders(task: Task) -> list[int]:
     return sorted({signal.location for signal in signals if isinstance(signal, StoredSignal)})
 
 
+@_task
 def _solved(data: bytes, order: bytes) -> bytes:
     """Solve whole groups."""
     common, task, how = _opened(data, order)
@@ -261,6 +279,7 @@ def _solved(data: bytes, order: bytes) -> bytes:
     return _answer(rollup.merged(task.plan.keys, sums), _seen(common.recording.spans.problems(), task.locations))
 
 
+@_task
 def _busy(data: bytes, order: bytes, locations: Sequence[int]) -> dict[int, Intervals]:
     """Some locations of a large group; what comes out stays on the workers."""
     common, task, _ = _opened(data, order, locations)
@@ -269,6 +288,7 @@ def _busy(data: bytes, order: bytes, locations: Sequence[int]) -> dict[int, Inte
     return intervals
 
 
+@_task
 def _curves(data: bytes, order: bytes, *known: Mapping[int, Intervals]) -> dict[int, DeviceCurves]:
     """Build the curves of a large group."""
     common, task, _ = _opened(data, order, ())
@@ -276,6 +296,7 @@ def _curves(data: bytes, order: bytes, *known: Mapping[int, Intervals]) -> dict[
     return curves(common.recording, task.plan, task.groups[0], known=when)
 
 
+@_task
 def _parts(data: bytes, order: bytes, by_row: Mapping[int, DeviceCurves], locations: Sequence[int]) -> bytes:
     """Some locations of a large group against its curves; the books come with the first of them."""
     common, task, how = _opened(data, order, locations)

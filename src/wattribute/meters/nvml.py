@@ -40,6 +40,7 @@ class Nvml:
         self._nvml: Any = None
         self._handles: dict[str, Any] = {}  # by device name
         self._mig_cards: dict[str, MigCard] = {}  # by device name
+        self._seen: dict[str, int] = {}  # by device name: when processes were last seen at work, on the driver's clock
         self._channels: list[Channel] = []
         self._calls: list[list[tuple[int, Call]]] = [[], [], [], []]  # by how often: (number of the channel, how)
         self._pauses_ns = [0, SECOND, USE_NS, SECOND]  # between two readings, by how often
@@ -212,7 +213,8 @@ class Nvml:
                 part = self._mig_cards[name].busy_share(chosen)
                 shares |= {} if part is None else {name: part}
                 continue
-            samples = self._try("nvmlDeviceGetProcessUtilization", handle, 0) or ()
+            samples = self._try("nvmlDeviceGetProcessUtilization", handle, self._seen.get(name, 0)) or ()
+            self._seen[name] = max((sample.timeStamp for sample in samples), default=self._seen.get(name, 0))
             used = [(sample.pid in chosen, sample.smUtil) for sample in samples]
             whole = sum(sm for _, sm in used)
             if whole:
@@ -220,9 +222,18 @@ class Nvml:
         return shares
 
     def slice_shares(self, pids: Iterable[int]) -> dict[str, float]:
-        """Per card in MIG mode the part of its slices on which these processes are (absent: the driver is silent)."""
-        chosen = set(pids)
-        return {name: card.slice_share(chosen) for name, card in self._mig_cards.items() if card.is_monitored}
+        """Per card the part that these processes have of it, at work or not (absent: the driver does not tell).
+
+        In MIG mode that of its slices; otherwise the card gives its processes equal slices of time.
+        """
+        chosen, shares = set(pids), dict[str, float]()
+        for name, handle in self._handles.items():
+            if (card := self._mig_cards.get(name)) is not None:
+                shares |= {name: card.slice_share(chosen)} if card.is_monitored else {}
+                continue
+            running = {one.pid for one in self._try("nvmlDeviceGetComputeRunningProcesses", handle) or ()}
+            shares |= {name: len(running & chosen) / len(running)} if running else {}
+        return shares
 
     def close(self) -> None:
         if self._nvml is not None:

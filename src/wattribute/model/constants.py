@@ -11,4 +11,4 @@ STATIC = "static"  # the name of a device's floor x time, where that is a separa
 CPU_TIME, CPU_LOAD = "cpu time", "cpu load"  # of one thread, which recorded them about itself
 COMMAND_CPU_TIME, OTHERS_CPU_TIME = "cpu time of the command", "cpu time of other processes"
 COMMAND_SHARE = "command share"  # of a GPU's busy time
-COMMAND_SLICES = "command slices"  # of a card in MIG mode
+COMMAND_SLICES = "command slices"  # of a GPU: of its MIG slices, or of the processes that share its time

@@ -55,6 +55,8 @@ Token = tuple["Sink", mmap.mmap, int, int]  # where to store the end of a region
 class _OpenCounter(Protocol):
     """An open counter; it gives None where it can no longer be read."""
 
+    file: int
+
     def read(self) -> int | None: ...
     def close(self) -> None: ...
 
@@ -115,13 +117,11 @@ class EdgeCounters:
         return bool(self._open)
 
     def hand_over(self, most: int) -> dict[str, int]:
-        """Give the first open files to another reader, by their paths; close all else, the kernel's events too."""
-        pairs = zip(self.paths, self._open, strict=False)
-        files = [(path, counter) for path, counter in pairs if isinstance(counter, _CounterFile)]
-        given = dict(files[:most])
-        self._open = [counter for counter in self._open if counter not in given.values()]
+        """Give the first open files to another reader, by their paths; close all else."""
+        given = {path: counter.file for path, counter in zip(self.paths[:most], self._open[:most], strict=True)}
+        self._open = self._open[most:]
         self.close()
-        return {path: counter.file for path, counter in given.items()}
+        return given
 
     def _cost_ns(self, counter: _OpenCounter) -> int:
         began = self._clock()

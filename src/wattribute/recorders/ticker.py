@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import stat
 import sys
 import time
 
@@ -34,15 +35,20 @@ def known_threads() -> dict[int, Any]:
 
 def still_ours(file: int) -> Callable[[], bool]:
     """Says whether a file is still the one it is now: a program that closes all may get another of its number."""
-    status = os.fstat(file)
-    key = status.st_dev, status.st_ino
+
+    def key() -> tuple[int, int, str]:
+        status = os.fstat(file)
+        # events of the kernel and the like have one inode, but names
+        name = "" if stat.S_IFMT(status.st_mode) else os.readlink(f"/proc/self/fd/{file}")
+        return status.st_dev, status.st_ino, name
+
+    ours = key()
 
     def is_ours() -> bool:
         try:
-            now = os.fstat(file)
+            return key() == ours
         except OSError:
             return False
-        return (now.st_dev, now.st_ino) == key
 
     return is_ours
 

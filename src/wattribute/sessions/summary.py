@@ -338,6 +338,8 @@ def _share(recording: Recording, part: _Part, is_own: bool) -> list[str]:
     if how.usage is None:
         part.notes.append(undivided_reason(part.device))
         return []
+    if (reason := how.static_reason(part.device)) is not None:
+        part.notes.append(reason)
     part.own_bill, part.shares = bill, bill.shares(inside.measured)
     return [f"{part.device.name} {part.share:.1%}"]
 

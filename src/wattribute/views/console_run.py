@@ -12,7 +12,7 @@ from ..comparison.repeats import Repeats
 from ..model import DeviceSummary, Interval, Summary
 from .fitted_table import FittedTable
 from .names import clean
-from .numbers import at_least, bounded, count, seconds, si
+from .numbers import at_least, bill_words, bounded, count, seconds, si
 
 _PLACES = 5  # more recordings than this are named by the first and the last
 
@@ -49,11 +49,8 @@ def bill_line(summary: Summary) -> str:
         return ""
     words = {"this command": summary.command_j, "other processes": summary.others_j, "static": summary.static_j}
     known = {name: joules for name, joules in words.items() if joules is not None}
-    whole = si(sum(known.values()), "J") + (" estimated" if summary.estimated else "")
     unknown = "" if summary.static_j is not None else "; static is not known: see wattribute baseline"
-    shown = {name: si(joules, "J") for name, joules in known.items()}
-    parts = [f"{name} below resolution" if text == "0 J" else f"{text} {name}" for name, text in shown.items()]
-    return f"{whole} on this machine: {', '.join(parts)}{unknown}"
+    return bill_words(sum(known.values()), known, "estimated" if summary.estimated else "measured") + unknown
 
 
 def _costly(summary: Summary) -> bool:

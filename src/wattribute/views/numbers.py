@@ -76,6 +76,14 @@ def amount(value: float | None, unit: str) -> str:
     return seconds(value) if unit == "s" else si(value, unit)
 
 
+def bill_words(whole: float, parts: Mapping[str, float], how: str = "measured", unit: str = "J") -> str:
+    """ "301 J on this machine: 180 J this command, 121 J other processes", marked if it is not measured."""
+    shown = {name: amount(part, unit) for name, part in parts.items()}
+    words = [f"{name} below resolution" if text == f"0 {unit}" else f"{text} {name}" for name, text in shown.items()]
+    mark = "" if how == "measured" else f" {how}"
+    return f"{amount(whole, unit)}{mark} on this machine: {', '.join(words)}"
+
+
 def percent(part: float, whole: float) -> str:
     """A share: "81 %", "0.3 %", "< 0.1 %"; "–" of nothing."""
     if not whole:

@@ -100,21 +100,22 @@ int nvmlDeviceGetPersistenceMode(Device d, unsigned *mode) { (void)d; BEGIN *mod
 #define INSTANCE(d) ((int)((intptr_t)(d) >> 8) - 1)
 int nvmlDeviceGetComputeRunningProcesses_v3(Device d, unsigned *count, Process *list) {
     BEGIN
-    unsigned room = *count;
-    *count = INSTANCE(d) >= 0;
-    if (!*count) return OK;
-    if (!list || !room) return TOO_SMALL;
-    memset(list, 0, sizeof *list);
-    list->pid = state.instance[INSTANCE(d)].pid;
-    return OK;
+    unsigned have = 0, room = list ? *count : 0;
+    for (int i = 0; i < (INSTANCE(d) < 0 ? state.processes : 1); i++) if (INSTANCE(d) >= 0 || state.process[i].gpu == INDEX(d)) {
+        if (have < room) { memset(&list[have], 0, sizeof *list); list[have].pid = INSTANCE(d) < 0 ? state.process[i].pid : state.instance[INSTANCE(d)].pid; }
+        have++;
+    }
+    *count = have;
+    return have <= room ? OK : TOO_SMALL;
 }
 int nvmlDeviceGetGraphicsRunningProcesses_v3(Device d, unsigned *count, Process *list) { (void)d; (void)list; BEGIN *count = 0; return OK; }
 int nvmlDeviceGetProcessUtilization(Device d, ProcessUse *list, unsigned *count, unsigned long long since) {
     BEGIN
-    (void)since;
     unsigned have = 0, room = *count;
-    for (int i = 0; i < state.processes; i++) if (state.process[i].gpu == INDEX(d)) {
-        if (list && have < room) { memset(&list[have], 0, sizeof *list); list[have].pid = state.process[i].pid; list[have].sm = state.process[i].sm; }
+    for (int i = 0; i < state.processes; i++) {
+        unsigned long long seen_us = state.process[i].seen_us ? state.process[i].seen_us : (unsigned long long)(1e6 * elapsed_s());
+        if (state.process[i].gpu != INDEX(d) || !state.process[i].sm || seen_us <= since) continue;
+        if (list && have < room) { memset(&list[have], 0, sizeof *list); list[have].pid = state.process[i].pid; list[have].sm = state.process[i].sm; list[have].time = seen_us; }
         have++;
     }
     *count = have;

@@ -8,7 +8,7 @@
  *   gpu I capability MAJOR MINOR
  *   gpu I base MJ | frozen | reset_at S | jump_at S J | name TEXT | mig N | silent | lost   quirks of one device
  *   fail FUNCTION CODE                             that function returns CODE; −1: it never returns
- *   process I PID SM_PERCENT                       what GetProcessUtilization lists
+ *   process I PID SM_PERCENT [SEEN_US]             on a card, last seen at work then (else now)
  *   instance I NUMBER SLICES PID SM_PERCENT        a MIG instance of a card whose performance monitor works
  * It is read again whenever it changes.
  */
@@ -42,7 +42,7 @@ static struct {
     long long start_ns;
     Gpu gpu[MAX_GPUS];
     struct { char name[96]; int code; } fail[MAX_LINES];
-    struct { int gpu; unsigned pid, sm; } process[MAX_LINES];
+    struct { int gpu; unsigned pid, sm; unsigned long long seen_us; } process[MAX_LINES];
     struct { int gpu; unsigned number, slices, pid, sm; } instance[MAX_LINES];
 } state;
 
@@ -92,14 +92,15 @@ static void load(const char *variable) {
     char line[256], word[96], what[96];
     int index, at;
     while (fgets(line, sizeof line, file)) {
-        double number; long long big; unsigned pid, sm, which, slices;
+        double number; long long big; unsigned pid, sm, which, slices; unsigned long long at_us = 0;
         if (sscanf(line, "devices %d", &index) == 1) state.devices = index;
         else if (sscanf(line, "period_ms %lf", &number) == 1) state.period_s = number / 1e3;
         else if (sscanf(line, "start_ns %lld", &big) == 1) state.start_ns = big;
         else if (sscanf(line, "fail %95s %d", word, &index) == 2 && state.fails < MAX_LINES) {
             snprintf(state.fail[state.fails].name, 96, "%s", word); state.fail[state.fails++].code = index;
-        } else if (sscanf(line, "process %d %u %u", &index, &pid, &sm) == 3 && state.processes < MAX_LINES) {
+        } else if (sscanf(line, "process %d %u %u %llu", &index, &pid, &sm, &at_us) >= 3 && state.processes < MAX_LINES) {
             state.process[state.processes].gpu = index; state.process[state.processes].pid = pid;
+            state.process[state.processes].seen_us = at_us;
             state.process[state.processes++].sm = sm;
         } else if (sscanf(line, "instance %d %u %u %u %u", &index, &which, &slices, &pid, &sm) == 5 && state.instances < MAX_LINES) {
             state.instance[state.instances].gpu = index; state.instance[state.instances].number = which;

@@ -12,7 +12,9 @@ import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute import archive
 from wattribute.errors import OptionError, OutputError
+from wattribute.sessions.summary import summarise
 from wattribute.testing.simulation import Simulation, Wave
+from wattribute.views.console_run import bill_line
 from wattribute.views.report import write_report
 from wattribute.views.report.markdown import plain
 from wattribute.views.report.story import story
@@ -60,13 +62,18 @@ def test_the_time_of_a_run_is_that_of_its_command():
     assert dict(story(replace(recording, metadata={"run": run})).numbers)["time"] == "500 ms"
 
 
-def test_a_story_on_a_shared_machine_says_whose_it_was():
+@pytest.mark.parametrize("estimated", [False, True])
+def test_a_story_on_a_shared_machine_says_whose_it_was(estimated):
     machine = Simulation(length_s=10)
     cpu = machine.device("package 0").counter(period_s=0.02)
     machine.thread(cpu, [("work", 0.0, 10.0, 30.0)])
     machine.tenant(cpu, "neighbour", Wave(30.0), cores=1.0)
-    (section,) = (section for section in story(machine.run().recording).sections if section.title == "Whose it was")
-    assert section.sentences == ["600 J on this machine: 300 J this command, 300 J other processes."]
+    recording = machine.run().recording
+    recording = replace(recording, signals=tuple(replace(one, estimated=estimated) for one in recording.signals))
+    (section,) = (section for section in story(recording).sections if section.title == "Whose it was")
+    whole = "600 J estimated" if estimated else "600 J"
+    assert section.sentences == [f"{whole} on this machine: 300 J this command, 300 J other processes."]
+    assert bill_line(summarise(recording, carbon=False)).startswith(f"{whole} on this machine: 300 J this")
     assert section.picture.name == "bill"
 
 

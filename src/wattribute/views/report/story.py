@@ -17,7 +17,19 @@ from ..charts.tables import has_stacks, one_view, regrouped
 from ..charts.totals import known, summed, total
 from ..description import missing_events
 from ..kinds import KINDS, kind
-from ..numbers import amount, at_least, bounded, count, measured_range, percent, row_range, seconds, si, together
+from ..numbers import (
+    amount,
+    at_least,
+    bill_words,
+    bounded,
+    count,
+    measured_range,
+    percent,
+    row_range,
+    seconds,
+    si,
+    together,
+)
 from ..per_unit import row_per_unit, whole_per_unit
 from ..plot import read_source
 
@@ -212,10 +224,9 @@ def _bill(attribution: Attribution) -> list[Section]:
     apart = {name: parts.pop(name) for name in (OTHERS, STATIC) if name in parts}
     if not apart:
         return []
-    words = [f"{amount(sum(parts.values()), table.unit)} this command"]
-    words += [f"{amount(joules, table.unit)} {name}" for name, joules in apart.items()]
-    measured = amount(total(table, "measured"), table.unit)
-    return [Section("Whose it was", [f"{measured} on this machine: {', '.join(words)}."], picture("bill", attribution))]
+    shown = {"this command": sum(parts.values()), **apart}
+    sentence = bill_words(total(table, "measured"), shown, known(table), table.unit)
+    return [Section("Whose it was", [f"{sentence}."], picture("bill", attribution))]
 
 
 def _processes(attribution: Attribution) -> list[Section]:

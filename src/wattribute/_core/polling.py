@@ -103,7 +103,8 @@ class Polling:
         """Read meters when they are due, until a reading at or after ``enough_ns``, until ``latest_ns``, or until
         something comes in ``file``: (number of the meter, what was read, when)."""
         ctypes.memset(self._rows, 0, ctypes.sizeof(self._rows))  # see ``unfinished``
-        return self._split(self._poll(self.meters, len(self.meters), file, enough_ns, latest_ns, self._rows, self._room))
+        filled = self._poll(self.meters, len(self.meters), file, enough_ns, latest_ns, self._rows, self._room)
+        return self._split(filled)
 
     def unfinished(self) -> Iterator[tuple[int, Row, int]]:
         """The rows of a ``poll`` that does not return, for another thread: the time of the last is 0."""

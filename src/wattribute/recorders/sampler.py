@@ -230,9 +230,10 @@ class Sampler:
             self._share_at = now + SECOND
             self._family |= self._account.members(self._pid, now)  # drivers tell of those that have just ended, too
             for plan in sharing:
-                event = {"shares": self._ask(plan.number, partial(plan.meter.process_shares, self._family)), "at": now}
-                if slices := getattr(plan.meter, "slice_shares", None):
-                    event["slices"] = self._ask(plan.number, partial(slices, self._family))
+                event: dict[str, Any] = {"at": now}
+                for name, key in (("process_shares", "shares"), ("slice_shares", "slices")):
+                    if shares := getattr(plan.meter, name, None):
+                        event[key] = self._ask(plan.number, partial(shares, self._family))
                 self._journal.event(event)
 
     def _hold(self, plan: MeterSchedule) -> None:

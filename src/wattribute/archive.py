@@ -53,7 +53,7 @@ from .model import (
 )
 from .model.select import select_metrics
 from .model.spans import joined, launches_of
-from .model.stored import MANY_BYTES, FileSignal
+from .model.stored import MANY_BYTES, StoredSignal
 from .model.validity import check, typed
 from .plugins import Selection
 
@@ -403,7 +403,7 @@ def _read_signals(folder: Path, described: list[dict[str, Any]], problems: list[
     for i, d in enumerate(described):
         times, values = readings.get(i, (np.empty(0, np.int64), np.empty(0, types[i])))
         signal = typed(Signal, d | {"scale": Fraction(d["scale"]), "times": times, "values": values})
-        signals.append(FileSignal.of(signal, stored[i]) if i in stored else signal)
+        signals.append(StoredSignal.of(signal, stored[i]) if i in stored else signal)
     return tuple(signals)
 
 

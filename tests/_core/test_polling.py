@@ -1,5 +1,6 @@
 """Meters read by the compiled core: the same numbers, pauses and times for the next reading as by the Python twin."""
 
+import ctypes
 import os
 import re
 import time
@@ -18,7 +19,7 @@ from wattribute.meters.hwmon import Hwmon
 from wattribute.meters.model import PowerModel
 from wattribute.meters.nvml import Nvml
 from wattribute.meters.rapl import Rapl
-from wattribute.meters.sources import Sources
+from wattribute.meters.sources import Call, Sources
 from wattribute.recorders.schedule import MeterSchedule
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no compiled core here")
@@ -229,6 +230,27 @@ def test_it_comes_back_when_its_room_is_full(tmp_path, pipe):
     rows = list(core.poll(pipe[0], now + 10**12, now + 10**12))
     assert len(rows) == 100
     assert all(now <= row[0][0] <= at and values(row) == [7] for _, row, at in rows)
+
+
+def test_what_was_read_before_a_call_that_hangs_is_known(tmp_path, pipe):
+    """The third call of a driver is looked at from inside: two rounds are whole, and what was read before it."""
+    answer, seen = ctypes.c_int64(5), []
+
+    def called(handle, into):
+        seen.append([(number, values(row), at > 0) for number, row, at in core.unfinished()])
+        return 0
+
+    function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(called)
+    driver = Offered(tmp_path / "driver")
+    driver.sources.add(Call(function, ctypes.c_void_p(), answer, answer, ctypes.c_int()))
+    now = time.monotonic_ns()
+    core = polling([Offered(tmp_path / "file").sources, driver.sources])
+    for meter in core.meters:
+        meter.due_ns, meter.interval_ns = now, MS
+    rows = list(core.poll(pipe[0], now + 3 * MS, now + 10**12))
+    assert [values(row) for _, row, _ in rows[:2]] == [[7], [7, 5]]
+    for calls, unfinished in enumerate(seen):
+        assert unfinished == [*([(0, [7], True), (1, [7, 5], True)] * calls), (0, [7], True), (1, [7, None], False)]
 
 
 def test_the_twin_on_request(monkeypatch, tmp_path):

@@ -14,7 +14,7 @@ from wattribute.engines.middle import metered_devices
 from wattribute.journal import file as journal
 from wattribute.model import Device, Signal
 from wattribute.model.constants import COMMAND_CPU_TIME, OTHERS_CPU_TIME
-from wattribute.model.stored import FileSignal
+from wattribute.model.stored import StoredSignal
 from wattribute.plugins import Channel
 from wattribute.readers import column_file
 from wattribute.readers import journal as build
@@ -200,13 +200,13 @@ def test_readings_of_a_long_journal_stay_in_a_file_and_are_the_same(folder, tmp_
     shares = [{"at": 100 * SECOND + i * SECOND, "shares": {"package 0": 0.25 * i}} for i in range(3)]
     meters = {"rapl": [channel("package 0", "cpu"), channel("dram 0", "dram")], "hw": [channel("board", "node")]}
     whole = record(folder, meters, [*LIFE, *looks, *shares], rows=500, until=400)
-    assert not any(isinstance(signal, FileSignal) for signal in whole.signals)
+    assert not any(isinstance(signal, StoredSignal) for signal in whole.signals)
     monkeypatch.setattr(journal, "BLOCK_BYTES", 1000)  # many pieces
     monkeypatch.setattr(build, "ReadingStore", partial(ReadingStore, limit_bytes=2000))
     files = set(folder.iterdir())
     stored = build.recover(folder)
     assert set(folder.iterdir()) == files  # theirs has no name
-    assert sum(isinstance(signal, FileSignal) for signal in stored.signals) == 3
+    assert sum(isinstance(signal, StoredSignal) for signal in stored.signals) == 3
     for before, after in zip(whole.signals, stored.signals, strict=True):
         assert {name: value for name, value in vars(before).items() if name not in ("times", "values")}.items() <= (
             vars(after).items()
@@ -224,7 +224,7 @@ def test_readings_of_a_long_journal_stay_in_a_file_and_are_the_same(folder, tmp_
             )
     assert summarise(stored).as_dict() == summarise(whole).as_dict()
     opened = wattribute.read(tmp_path / "stored.watt")
-    assert all(isinstance(signal, FileSignal) for signal in opened.signals)
+    assert all(isinstance(signal, StoredSignal) for signal in opened.signals)
     assert wattribute.attribute(opened).rows.equals(wattribute.attribute(whole).rows)
     one = pickle.loads(pickle.dumps(opened.signals[0]))
     assert (type(one), one.values.tolist()) == (Signal, whole.signals[0].values.tolist())

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from rich.console import Console
 import wattribute
 from tests.meters.fakes import FakeNvml, Wave
 from wattribute.sessions.summary import summarise
-from wattribute.testing.sampling import Script, SimulatedMeter, Time, sample, true_j
+from wattribute.testing.sampling import Script, SimulatedMeter, Time, prepare, sample, true_j
 from wattribute.views.console_run import run_screen
 
 
@@ -119,6 +120,57 @@ class Lost(SimulatedMeter):
         script = self.script
         is_lost = script.start_ns and self.time.now_ns > script.start_ns + self.seen * (script.end_ns - script.start_ns)
         return [first, (second[0], None) if is_lost else second]
+
+
+class Hanging(SimulatedMeter):
+    """A meter whose driver does not return from its 200th reading on."""
+
+    name = "hanging"
+
+    def __init__(self, time):
+        super().__init__(time, [Wave(50)], 0.1, device_kind="cpu", known=0.1)
+        self.hangs = threading.Event()
+
+    def read(self):
+        if self.reads == 199:
+            self.hangs.set()
+            threading.Event().wait()
+        return super().read()
+
+
+def test_a_driver_that_hangs_costs_no_reading_made_before(tmp_path):
+    """Between two flushes: what was only held then is there, of both meters, and the end of the command, too."""
+    time, wave = Time(), Wave(300)
+    hanging, good = Hanging(time), SimulatedMeter(time, [wave], 0.1, known=0.1)
+    script = Script(time, 10.0)
+    sampler, recorded = prepare(tmp_path, [good, hanging], script)
+    assert not sampler.rescue()  # no meter is being asked
+    threading.Thread(target=sampler.run, daemon=True).start()
+    hanging.hangs.wait()
+    hung_ns = time.now_ns
+    assert hung_ns < script.end_ns
+    time.now_ns = script.end_ns
+    assert sampler.rescue()
+    recording = recorded()
+    gpu, cpu = recording.signals
+    assert (len(gpu), len(cpu)) == (good.reads, 199)
+    assert recording.metadata["run"]["end_ticks"] == script.end_ns - recording.clock.offset_ticks
+    summary = summarise(recording, carbon=False)
+    assert summary.partial
+    assert summary.energy_j == pytest.approx(350 * (hung_ns - script.start_ns) / 1e9, rel=0.05)
+    assert any(note.startswith("meter hanging did not answer any more") for note in summary.notes)
+
+
+def test_a_run_whose_driver_hangs_ends_soon(tmp_path):
+    """The core waits in the driver: the sampler's other thread answers, so nobody has to end it."""
+    fake = FakeNvml(tmp_path, [Wave(300)])
+    (tmp_path / "after").write_text(fake.state.read_text() + "fail nvmlDeviceGetTotalEnergyConsumption -1\n")
+    program = f"import os, time; time.sleep(1); os.replace('after', {str(fake.state)!r}); time.sleep(0.3)"
+    done, summary = run(tmp_path, fake.environment(), sys.executable, "-c", program)
+    assert "meter nvml did not answer any more" in done.stderr
+    assert "ended early" not in done.stderr
+    (gpu,) = (device for device in summary["devices"] if device["kind"] == "gpu")
+    assert gpu["coverage"] > 0.9 / summary["duration_s"]
 
 
 def test_readings_that_cover_a_part_of_the_run_give_a_lower_limit(tmp_path):

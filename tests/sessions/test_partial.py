@@ -17,7 +17,8 @@ from wattribute.model import Device, Link, Signal, counts
 from wattribute.sessions.summary import summarise
 from wattribute.testing.recordings import RecordingBuilder
 from wattribute.views.console_carbon import emissions_table
-from wattribute.views.numbers import si
+from wattribute.views.console_run import run_screen
+from wattribute.views.numbers import lower_limit, si
 from wattribute.views.report.story import numbers_of
 
 S = 10**9
@@ -57,7 +58,12 @@ def test_run_carbon_and_report_agree_on_what_was_not_seen(recording):
     screen = Console(file=io.StringIO(), width=100)
     screen.print(emissions_table(emitted))
     shown = screen.file.getvalue()
-    assert f"≥ {si(run.energy_j, 'J')} in 9.00 s" in shown
+    assert f"{lower_limit(run.energy_j, run.low_j)} in 9.00 s" in shown
+    assert run.co2e_range_g == (pytest.approx(emitted.range_g[0]), None)
+    grams = lower_limit(emitted.co2e_g, emitted.range_g[0], "g")
+    assert f"CO2e       {grams}" in shown
+    screen.print(run_screen(run))
+    assert screen.file.getvalue().count(grams) == 2
     assert "GPU 0 was metered for 72% of the time" in shown
     attribution = wattribute.attribute(recording, by=("device", "frame"))
     highs = {row["device"]: row["measured_hard_high_j"] for row in attribution.devices.to_dicts()}
@@ -78,8 +84,9 @@ def test_an_sci_of_a_part_is_a_lower_limit(recording):
     for factors in (True, False):
         screen.print(emissions_table(found.emissions, found, factors=factors))
     shown = " ".join(screen.file.getvalue().split())
-    assert f"SCI ≥ {si(found.sci, 'g')} CO2e per tokens" in shown
-    assert f"per tokens ≥ {si(found.sci, 'g')}" in shown
+    limit = lower_limit(found.sci, found.low, "g")
+    assert f"SCI {limit} CO2e per tokens" in shown
+    assert f"per tokens {limit}" in shown
 
 
 def test_a_device_that_ended_with_all_others_is_as_long_as_its_run(recording):

@@ -102,7 +102,18 @@ class Polling:
     def poll(self, file: int, enough_ns: int, latest_ns: int) -> Iterator[tuple[int, Row, int]]:
         """Read meters when they are due, until a reading at or after ``enough_ns``, until ``latest_ns``, or until
         something comes in ``file``: (number of the meter, what was read, when)."""
+        ctypes.memset(self._rows, 0, ctypes.sizeof(self._rows))  # see ``unfinished``
         filled = self._poll(self.meters, len(self.meters), file, enough_ns, latest_ns, self._rows, self._room)
+        return self._split(filled)
+
+    def unfinished(self) -> Iterator[tuple[int, Row, int]]:
+        """The rows of a ``poll`` that does not return, for another thread: the time of the last is 0."""
+        at = 0
+        while self._numbers[at + 1]:
+            at += 2 + 2 * self.meters[self._numbers[at]].slots
+        return self._split(at + 1)
+
+    def _split(self, filled: int) -> Iterator[tuple[int, Row, int]]:
         at = 0
         while at < filled:
             number, when = self._numbers[at], self._numbers[at + 1]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import OptionError
 from ..model import Clock, Intervals, Problem, Signal
+from ..model.coverage import coverage
 from ..model.recording import median_step
 
 INTEGRATIONS = ("trapezoid", "step")
@@ -114,6 +115,10 @@ class Energy:
         least, most = (np.add.reduceat(column, kept[:-1]) for column in (self.least, self.most))
         pieces = Intervals(starts, self.pieces.end)
         return replace(self, times=times[kept], values=self.values[kept], least=least, most=most, pieces=pieces)
+
+    def coverage(self, begin: int | None, end: int | None) -> float:
+        """The part of [begin, end] that its readings cover."""
+        return coverage([int(self.times[0]), int(self.times[-1])] if len(self.times) else (), begin, end)
 
     def between(self, begin: int | None, end: int | None) -> Energy:
         """The part of the curve inside [begin, end]; what an interval cut in two truly used there is not known."""

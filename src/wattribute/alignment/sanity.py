@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..model import Clock, Problem, Recording, Signal
 from ..model.counts import is_count
 from ..model.recording import median_step
-from ..model.stored import FileSignal
+from ..model.stored import StoredSignal
 from ..sensors import contains
 from .energy import Energy, energy, is_stale
 from .mirrors import repeated
@@ -142,7 +142,7 @@ def mirrored(recording: Recording) -> list[Check]:
     pairs = []
     for rows in (rows for rows in alike.values() if len(rows) > 1):
         steps = _Steps([signals[row] for row in rows])
-        in_files = any(isinstance(signals[row], FileSignal) for row in rows)
+        in_files = any(isinstance(signals[row], StoredSignal) for row in rows)
         firsts = repeated(steps if in_files else list(steps))
         pairs += [(rows[at], row) for row, at in zip(rows, firsts, strict=True) if at is not None]
     checks = []

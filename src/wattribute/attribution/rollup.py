@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..errors import NoDataError
 from ..model import Paths, Problem, Recording, counts
-from ..model.constants import FULL_COVERAGE
+from ..model.coverage import coverage, is_partial
 from . import exact, key_columns, row_selection
 from .frame_keys import FrameKeys
 from .join import Book, GroupResult, Part, Plan
@@ -514,6 +514,7 @@ def _devices(
         source = plan.sources[book.source]
         own = sums.get(book.source, DeviceSums((0.0,), 0, 0))
         used = own.attributed[0]
+        metered = None if None in recording.life else coverage(book.ends, plan.begin, plan.end)
         rows.append(
             {
                 "device": source.device.name,
@@ -524,6 +525,7 @@ def _devices(
                 "attributed": used,
                 "idle": _idle(book, used),
                 "coverage": own.covered / own.ticks if own.ticks else None,
+                "metered": metered,
                 "unit": book.unit,
                 "kind": source.device.kind,
                 "users": len(source.users),
@@ -534,12 +536,12 @@ def _devices(
                 "why": source.entry.why,
                 "gain_error": source.signal.gain_error,
                 "sensor": "" if source.line is None else source.line.label,
-                **_measured_range(recording, plan, book),
+                **_measured_range(book, metered),
                 "resolution": _resolution(book),
                 **(_static_of(source, book) if plan.has_floors else {}),
             }
         )
-    schema = {"coverage": pl.Float64, "gain_error": pl.Float64, "resolution": pl.Float64}
+    schema = dict.fromkeys(("coverage", "metered", "gain_error", "resolution"), pl.Float64)
     schema |= {f"measured_{end}": pl.Float64 for end in ENDS}
     if plan.has_floors:
         schema |= dict.fromkeys(("floor_w", "static", "static_low", "static_high"), pl.Float64)
@@ -552,13 +554,9 @@ def _devices(
     return table.rename({name: f"{name}_{suffix(books)}" for name in named}), problems
 
 
-def _measured_range(recording: Recording, plan: Plan, book: Book) -> dict[str, float | None]:
+def _measured_range(book: Book, metered: float | None) -> dict[str, float | None]:
     """The range of what was measured; nothing limits what a run used while it was not metered."""
-    known = [end for end in ENDS if book.range is not None]
-    if None not in recording.life and plan.begin is not None and plan.end is not None and book.ends:
-        covered = min(plan.end, book.ends[-1]) - max(plan.begin, book.ends[0])
-        if covered < FULL_COVERAGE * (plan.end - plan.begin):
-            known = [end for end in known if "high" not in end]
+    known = [end for end in ENDS if book.range is not None and not (is_partial(metered) and "high" in end)]
     return {f"measured_{end}": _number(getattr(book.range, end)[0]) if end in known else None for end in ENDS}
 
 

@@ -27,7 +27,7 @@ from ..engines.middle import (
 )
 from ..errors import NoDataError, OptionError, names_keywords
 from ..model import Attribution, Question, Recording
-from ..model.constants import FULL_COVERAGE
+from ..model.coverage import unseen
 from ..reading import as_recording
 from ..units import J_PER_KWH
 from .grams import Emissions, Site, Slice, of_curve
@@ -85,31 +85,16 @@ def of_recording(
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
     total = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
     low, high = energy_range(recording, question, devices)
-    unseen = _unseen(recording, question, devices)
+    window = (None, None) if None in recording.life else question.window(recording)
+    parts = unseen(recording, ((one.device.name, part.coverage(*window)) for one, part in devices))
     return replace(
         total,
         estimated=any(part.signal.estimated for _, part in devices),
         scope=scope,
-        unseen=unseen,
+        unseen=parts,
         energy_low_j=low,
-        energy_high_j=None if unseen else high,  # nothing limits what was not seen
+        energy_high_j=None if parts else high,  # nothing limits what was not seen
     )
-
-
-def _unseen(
-    recording: Recording, question: Question, devices: Sequence[tuple[MeteredDevice, Energy]]
-) -> tuple[str, ...]:
-    """The devices whose readings leave out a part of a run, with the part that they cover."""
-    begin, end = question.window(recording)
-    if None in recording.life or begin is None or end is None or end <= begin:
-        return ()
-    parts = []
-    for one, part in devices:
-        inside = part.between(begin, end).times
-        covered = (int(inside[-1]) - int(inside[0])) / (end - begin) if len(inside) else 0.0
-        if covered < FULL_COVERAGE:
-            parts.append(f"{one.device.name} was metered for {covered:.0%} of the time")
-    return tuple(parts)
 
 
 def energy_range(

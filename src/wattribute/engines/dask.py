@@ -32,7 +32,7 @@ from ..model import Intervals, Problem, Recording
 from . import cluster, identity
 from .convert import batches
 from .identity import CopyError, Files
-from .readings import Readings, SignalSurvey, StoredSignal, gather, hosts, install, look, of_signals, packed
+from .readings import Readings, SignalSurvey, gather, hosts, install, look, of_signals, packed, remote
 from .tasks import TASKS_PER_SLOT, Large, Task, cut
 from .work import LINES, EngineResult, Work, reduce, solve
 
@@ -267,7 +267,7 @@ def _opened(data: bytes, ordered: bytes, locations: Sequence[int] | None = None)
 def _recorders(task: Task) -> list[int]:
     """The locations whose files hold readings that a task has to read."""
     signals = [signal for source in task.plan.sources for signal in (source.signal, *source.parts)]
-    return sorted({signal.location for signal in signals if isinstance(signal, StoredSignal)})
+    return sorted({signal.location for signal in signals if remote(signal) is not None})
 
 
 @_task

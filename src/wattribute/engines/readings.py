@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 import numpy as np
+import numpy.typing as npt
 
 from ..alignment import sanity
 from ..attribution.ledger import fault_of
 from ..model import Problem, Recording, Signal
-
-_STORED_COLUMNS = ("times", "values")
+from ..model.stored import Digest, StoredSignal, without_readings
 
 
 class Readings(Protocol):
@@ -32,60 +32,45 @@ class Readings(Protocol):
     def fresh(self) -> Readings: ...
 
 
-class Digest(NamedTuple):
-    """What a plan needs to know of a signal's readings."""
+class LocationColumns:
+    """Readings of one signal of a location, read on a worker, or where an output looks at them."""
 
-    length: int
-    extent: tuple[int, int, float]
-    moves: bool
-    fault: str  # see attribution.ledger.fault_of
+    def __init__(self, token: str, location: int, at: int, digest: Digest) -> None:
+        """``token`` of its Readings in this process; ``at``: which of the location's signals."""
+        self.token, self.location, self.at, self.digest = token, location, at, digest
+        self._signal: Signal | None = None
 
+    def _read(self) -> Signal:
+        if self._signal is None:
+            self._signal = _of_location(self.token, self.location)[self.at]
+        return self._signal
 
-class StoredSignal(Signal):
-    """A signal whose readings are read when they are looked at."""
-
-    token: str  # of its Readings in this process
-    place: tuple[int, int]  # location, and which of its signals
-    digest: Digest
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _STORED_COLUMNS:
-            raise AttributeError(name)
-        location, at = self.place
-        signal = _of_location(self.token, location)[at]
-        self.__dict__.update({column: getattr(signal, column) for column in _STORED_COLUMNS})
-        return self.__dict__[name]
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._read().dtype
 
     def __len__(self) -> int:
-        return len(self.times) if "times" in self.__dict__ else self.digest.length
+        return self.digest.length
+
+    def times(self) -> npt.NDArray[np.int64]:
+        return self._read().times
+
+    def values(self) -> npt.NDArray[Any]:
+        return self._read().values
 
     @property
-    def extent(self) -> tuple[int, int, float]:
-        return self.digest.extent if "digest" in self.__dict__ else super().extent
-
-    @property
-    def moves(self) -> bool:
-        return self.digest.moves if "digest" in self.__dict__ else super().moves
+    def travels(self) -> bool:
+        """From worker to worker."""
+        return _at_home
 
     def __reduce__(self) -> Any:
-        """As a plain signal, unless it goes from worker to worker."""
-        if _at_home:
-            return _stored, (_without_columns(self),)
-        return _plain, ({name: getattr(self, name) for name in Signal.__dataclass_fields__},)
+        return LocationColumns, (self.token, self.location, self.at, self.digest)
 
 
-def _plain(state: dict[str, Any]) -> Signal:
-    return Signal(**state)
-
-
-def _stored(state: dict[str, Any]) -> StoredSignal:
-    signal = StoredSignal.__new__(StoredSignal)
-    signal.__dict__.update(state)
-    return signal
-
-
-def _without_columns(signal: Signal) -> dict[str, Any]:
-    return {name: value for name, value in signal.__dict__.items() if name not in _STORED_COLUMNS}
+def remote(signal: Signal) -> LocationColumns | None:
+    """The columns of a signal that workers read."""
+    columns = signal.columns if isinstance(signal, StoredSignal) else None
+    return columns if isinstance(columns, LocationColumns) else None
 
 
 def packed(value: Any) -> bytes:
@@ -94,8 +79,8 @@ def packed(value: Any) -> bytes:
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, value: Any) -> Any:
-            stored = isinstance(value, StoredSignal)
-            return (_stored, (_without_columns(value),)) if stored else super().reducer_override(value)
+            stays = isinstance(value, StoredSignal) and remote(value) is not None
+            return value.reduced() if stays else super().reducer_override(value)
 
     file = io.BytesIO()
     Pickler(file, protocol=5).dump(value)
@@ -120,7 +105,7 @@ def install(token: str, readings: Readings | None) -> None:
 
 def of_signals(signals: Sequence[Signal]) -> tuple[str, Readings | None]:
     """The token and the readings of stored signals, if there are any."""
-    token = next((signal.token for signal in signals if isinstance(signal, StoredSignal)), "")
+    token = next((columns.token for columns in map(remote, signals) if columns is not None), "")
     return token, _known.get(token)
 
 
@@ -157,7 +142,7 @@ def look(readings: Readings, locations: Sequence[int]) -> SignalSurvey:
         return Digest(len(signal), extent, signal.moves, fault_of(signal, clock))
 
     surveyed = [
-        (at, [(_without_columns(s), digest(s)) for s in some]) for at, some in zip(locations, per_location, strict=True)
+        (at, [(without_readings(s), digest(s)) for s in some]) for at, some in zip(locations, per_location, strict=True)
     ]
     return SignalSurvey(surveyed, checks, readings.source.decoded(), readings.source.problems())
 
@@ -185,19 +170,17 @@ def gather(readings: Readings, answers: Sequence[SignalSurvey], absorb: Callable
     """Signals in the order of their locations, and all checks in their numbers."""
     token = uuid4().hex
     _known[token] = readings
-    places: dict[tuple[int, int], int] = {}
     by_location: dict[int, list[Signal]] = {}
     for answer in answers:
         absorb(answer.decoded)
         for location, some in answer.signals:
             by_location[location] = [
-                _stored(fields | {"token": token, "place": (location, at), "digest": digest})
+                StoredSignal.made(fields, LocationColumns(token, location, at, digest))
                 for at, (fields, digest) in enumerate(some)
             ]
-    signals = [signal for location in sorted(by_location) for signal in by_location[location]]
-    for row, signal in enumerate(signals):
-        assert isinstance(signal, StoredSignal)
-        places[signal.place] = row
+    order = [(location, at) for location in sorted(by_location) for at in range(len(by_location[location]))]
+    signals = [by_location[location][at] for location, at in order]
+    places = {place: row for row, place in enumerate(order)}
     checks: list[sanity.Check] = []
     hosts_of: dict[str, set[int]] = {}
     for number, answer in enumerate(answers):

@@ -1,7 +1,6 @@
 """Figures and words that several packages share. No imports: the sampler's process loads this."""
 
 DEAD_S = 0.1  # a counter that stood still this long, and three of its periods, is dead
-FULL_COVERAGE = 0.99  # of a run, by readings; below that its energy is a lower limit
 POWER_SPAN_S = 0.2  # power from a counter is a mean over at least this long: update times jitter
 IDLE = "(idle)"  # the name of what was metered while no user was in a span
 OTHERS = "other processes"  # the name of what a device used for programs that are not the command

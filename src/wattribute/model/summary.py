@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from .constants import FULL_COVERAGE
+from .coverage import is_partial
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class DeviceSummary:
     @property
     def partial(self) -> bool:
         """Whether its readings leave out a part of the run, so that its energy is a lower limit."""
-        return self.coverage is not None and self.coverage < FULL_COVERAGE
+        return is_partial(self.coverage)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; what the device says besides energy stands beside it."""
@@ -118,16 +118,9 @@ class Summary:
 
     @property
     def co2e_range_g(self) -> tuple[float | None, float | None]:
-        """The range of the emissions: that of the energy times that of the intensity."""
-        return self._grams("low"), self._grams("high")
-
-    def _grams(self, end: str) -> float | None:
-        """An end of the range of the emissions: that of the energy times that of the intensity, as far as known."""
-        joules, grams = getattr(self, f"{end}_j"), (self.carbon or {}).get(f"{end}_g")
-        if self.co2e_g is None or (joules is None and grams is None):
-            return None
-        factor = 1.0 if joules is None or not self.energy_j else joules / self.energy_j
-        return factor * float(self.co2e_g if grams is None else grams)
+        """The range of the emissions; see ``wattribute.carbon.Emissions.range_g``."""
+        carbon = self.carbon or {}
+        return carbon.get("co2e_low_g"), carbon.get("co2e_high_g")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as ``summary.json`` has them."""

@@ -41,7 +41,7 @@ from ..model import (
 from ..model.constants import COMMAND_CPU_TIME, COMMAND_SHARE, COMMAND_SLICES, DEAD_S, OTHERS_CPU_TIME
 from ..model.ledger import needless_estimates
 from ..model.select import select_metrics
-from ..model.stored import FileSignal
+from ..model.stored import StoredSignal
 from ..model.validity import check
 from ..plugins import Selection
 from . import region_files, stack_files
@@ -315,7 +315,7 @@ def _signal(channel: _Channel, host: str, clock: Clock) -> Signal:
         declared=about["declared"] | _most_w(about),
         polled=True,
     )
-    return FileSignal.of(signal, columns) if in_file else signal
+    return StoredSignal.of(signal, columns) if in_file else signal
 
 
 class Accounts:

@@ -63,12 +63,18 @@ class SamplerProcess:
         self.stdin: IO[bytes] = os.fdopen(ours, "wb")
         self.stdout: IO[bytes] = os.fdopen(heard, "rb")
 
-    def close(self, patience_s: float) -> None:
-        """Close the line and wait for its end; one that does not come is made to."""
+    def hang_up(self) -> None:
+        """Close the line to it: it ends, and if a driver keeps it from that, another thread of it saves what it has."""
         from contextlib import suppress
 
         with suppress(BrokenPipeError):
             self.stdin.close()
+
+    def close(self, patience_s: float) -> None:
+        """Close the line and wait for its end; one that does not come is made to."""
+        from contextlib import suppress
+
+        self.hang_up()
         if not self._ended(patience_s):
             with suppress(ProcessLookupError):
                 os.kill(self.pid, 9)

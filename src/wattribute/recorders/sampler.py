@@ -3,7 +3,8 @@
 Started by ``sampling``, which tells it of the child's start and end. It brackets the child: it reports ready when every
 counter stands on a fresh update, and after the end it goes on until every counter has moved once more. In between each
 meter is read at twice the rate at which its sensor is seen to change, at most 50 times a second, or as the user asked.
-When its master vanishes it closes the journal and ends. Imports here are few: the child waits for them.
+When its master vanishes it closes the journal and ends; if a driver hangs then, a second thread writes what there is.
+Imports here are few: the child waits for them.
 
 Waking up is what costs, and code that has gone cold: one wake-up serves every meter that is nearly due, and readings
 are only held then; once a second they are looked at and written, all together. In between the compiled core waits and
@@ -12,6 +13,7 @@ reads, where a meter offers it ``sources`` (half the cost, or so); other meters,
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import gc
 import json
@@ -22,7 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from .._core.polling import Polling, Row, polling
 from ..journal.file import NAME, Journal
@@ -38,6 +40,7 @@ AFTER_NS = 100_000  # the core wakes so punctually that an update may not have c
 START_LIMIT_NS = 200_000_000
 END_LIMIT_NS = 300_000_000
 FLUSH_NS = SECOND
+HUNG_S = 0.3  # a read that takes longer after the master has hung up does not return
 LATEST_NS = SECOND // 2  # what is to be done once a second waits so long for a wake-up that has another reason
 
 
@@ -51,6 +54,7 @@ class Control(Protocol):
     def tell(self, message: dict[str, Any]) -> None: ...
 
 
+T = TypeVar("T")
 Held = tuple[MeterSchedule, Sequence[tuple[int, "int | float | None"]], int]  # readings, and when that was done
 
 
@@ -59,6 +63,7 @@ class Core:
 
     def __init__(self, plans: Sequence[MeterSchedule], polling: Polling, file: int) -> None:
         self._plans, self._polling, self._file = plans, polling, file
+        self._is_polling = False
         for number, plan in enumerate(plans):
             plan.read = partial(self._now, number)
 
@@ -93,11 +98,20 @@ class Core:
                 enough_ns = min(enough_ns, plan.due_ns + QUICKEST_NS)
         for plan, meter in zip(self._plans, self._polling.meters, strict=True):
             meter.due_ns, meter.interval_ns = plan.due_ns, plan.interval_ns
+        self._is_polling = True
         rows = self._polling.poll(self._file, enough_ns, latest_ns)
-        held: list[Held] = [(self._plans[number], self._made(number, row), at) for number, row, at in rows]
+        held = [self._held(*row) for row in rows]
+        self._is_polling = False
         for plan, meter in zip(self._plans, self._polling.meters, strict=True):
             plan.due_ns = meter.due_ns
         return held
+
+    def _held(self, number: int, row: Row, at: int) -> Held:
+        return self._plans[number], self._made(number, row), at
+
+    def unfinished(self) -> list[Held]:
+        """What ``poll`` has read so far, where it does not return: the last row is the one that it waits for."""
+        return [self._held(*row) for row in self._polling.unfinished()] if self._is_polling else []
 
 
 class Sampler:
@@ -125,6 +139,9 @@ class Sampler:
         self._held: list[Held] = []
         self._flush_at = self._live_at = self._share_at = self._look_at = 0
         self._problems: list[str] = []
+        self._turn = _thread.allocate_lock()  # held except while a meter is asked
+        self._turn.acquire()
+        self._asked, self._asks = 0, 0  # which meter, and the how manieth time
         self.cpu_s = 0.0  # what sampling cost while the child ran
 
     def run(self) -> None:
@@ -151,7 +168,8 @@ class Sampler:
                 if plan.due_ns < due:
                     due = plan.due_ns
             if self._core is not None:
-                self._held += self._core.poll(self._plans, self._flush_at + LATEST_NS, self._next_task_ns())
+                poll = partial(self._core.poll, self._plans, self._flush_at + LATEST_NS, self._next_task_ns())
+                self._held += self._ask(0, poll)
             messages = self._control.wait(due)
             if messages is None:
                 self._settle()
@@ -207,24 +225,62 @@ class Sampler:
         seconds = self._account.look(self._pid, now)
         if seconds is not None:
             self._journal.event({"cpu_s": seconds, "at": now})
-        sharing = [plan.meter for plan in self._plans if hasattr(plan.meter, "process_shares")]
+        sharing = [plan for plan in self._plans if hasattr(plan.meter, "process_shares")]
         if sharing and now >= self._share_at:
             self._share_at = now + SECOND
             self._family |= self._account.members(self._pid, now)  # drivers tell of those that have just ended, too
-            for meter in sharing:
-                event = {"shares": meter.process_shares(self._family), "at": now}
-                if slices := getattr(meter, "slice_shares", None):
-                    event["slices"] = slices(self._family)
+            for plan in sharing:
+                event: dict[str, Any] = {"at": now}
+                for name, key in (("process_shares", "shares"), ("slice_shares", "slices")):
+                    if shares := getattr(plan.meter, name, None):
+                        event[key] = self._ask(plan.number, partial(shares, self._family))
                 self._journal.event(event)
 
     def _hold(self, plan: MeterSchedule) -> None:
         """Read a meter, and leave what follows from it for ``_settle``."""
         try:
-            readings = plan.read()
+            readings = self._ask(plan.number, plan.read)
         except Exception as error:  # a plug-in's bug must not end the recording of the others
             self._leave_out(plan, error)
             return
         self._held.append((plan, readings, self._clock()))
+
+    def _ask(self, number: int, call: Callable[[], T]) -> T:
+        """Ask a meter, or the core, whose driver may hang: meanwhile ``rescue`` has its turn."""
+        self._asked, self._asks = number, self._asks + 1
+        self._turn.release()
+        try:
+            return call()
+        finally:
+            self._turn.acquire()
+
+    @property
+    def asks(self) -> int:
+        """How often meters were asked so far: one that hangs keeps it as it is."""
+        return self._asks
+
+    def rescue(self) -> bool:
+        """Write what was read before a meter that does not return, from another thread; False if none is being asked.
+
+        The first thread does not go on afterwards, should its meter return.
+        """
+        if not self._turn.acquire(blocking=False):
+            return False
+        unfinished = [] if self._core is None else self._core.unfinished()
+        hung = unfinished[-1][0] if unfinished else self._plans[self._asked]
+        self._held += unfinished
+        self._settle()
+        has_end = False
+        while messages := self._control.wait(0):
+            for message in messages:
+                self._journal.event(message)
+                has_end = has_end or "end" in message
+        if not has_end:
+            self._journal.event({"abandoned": self._clock()})
+        problem = f"meter {hung.meter.name} did not answer any more: its driver hangs, and nothing was read after that"
+        self._journal.event({"problem": problem})
+        self._journal.flush()
+        return True
 
     def _leave_out(self, plan: MeterSchedule, error: Exception) -> None:
         """Stop reading a meter; its earlier readings count."""
@@ -399,13 +455,32 @@ def main(opens_all: bool) -> None:
         meters, journal, control, interval_s=order["interval_s"], live_s=order["live_s"],
         account=account(order["shares"]), file=0,
     )  # fmt: skip
+    _thread.start_new_thread(_rescue, (sampler, control, journal))
     sampler.run()
+    _report(sampler, control, journal)
     for meter in meters:
         meter.close()
+
+
+def _report(sampler: Sampler, control: Control, journal: Journal, hung: bool = False) -> None:
+    """The last message, and what of the journal did not reach its file."""
     rest = journal.unwritten()
-    control.tell({"done": sampler.cpu_s, "rest": len(rest), "failure": journal.failure})
+    control.tell({"done": sampler.cpu_s, "rest": len(rest), "failure": journal.failure, "hung": hung})
     while rest:
         rest = rest[os.write(1, rest) :]
+
+
+def _rescue(sampler: Sampler, control: Control, journal: Journal) -> None:
+    """Wait (asleep) until the master hangs up; if a meter hangs then, save what was read, and end the process."""
+    line = select.poll()
+    line.register(0, 0)  # no message wakes it
+    line.poll()
+    asks = -1
+    while asks != sampler.asks or not sampler.rescue():
+        asks = sampler.asks
+        time.sleep(HUNG_S)
+    _report(sampler, control, journal, hung=True)
+    os._exit(0)
 
 
 def _offer_counters(folder: Path, meters: Sequence[Meter]) -> None:

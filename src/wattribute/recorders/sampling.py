@@ -36,6 +36,7 @@ REGIONS = "regions"
 CLOSE_S = 1.0
 HUNG_S = 0.2
 _LOOK_S = 0.1
+END_S = 1.5  # after which a sampler that has not told the end is hung up on: it then saves what there is
 READY_S = 10.0  # a busy machine may take seconds to start a process
 OPEN_S = 2.0  # a driver that has not answered by then hangs: the command does not wait for it
 
@@ -206,12 +207,16 @@ class Sampling:
     def finish(self) -> None:
         """Wait for the last readings; the journal is then closed. Call after the "end" event."""
         assert self._listener is not None
-        self._listener.join(READY_S)
+        assert self._process is not None
+        self._listener.join(END_S)
+        if self._listener.is_alive():
+            self._process.hang_up()
+            self._listener.join(READY_S)
         self.failure = self._answers.get("failure", "") or self.failure
         self.cpu_s = self._answers.get("done", 0.0)
         if "done" not in self._answers:
             self.failure = self.failure or "the sampler ended early"
-        self._close()
+        self._close(HUNG_S if self._answers.get("hung") else CLOSE_S)
 
     def stop(self) -> Recording:
         """Wait for the last readings; the Recording of everything up to the "end" event."""

@@ -65,7 +65,18 @@ def _carbon(summary: Summary, start: str | None, end: str | None) -> dict[str, A
     carbon = summary.carbon
     if not carbon:
         return None
-    kept = ("co2e_g", "low_g", "high_g", "g_per_kwh", "zone", "name", "assumed", "fallback")
+    kept = (
+        "co2e_g",
+        "co2e_low_g",
+        "co2e_high_g",
+        "low_g",
+        "high_g",
+        "g_per_kwh",
+        "zone",
+        "name",
+        "assumed",
+        "fallback",
+    )
     return {name: carbon[name] for name in kept} | {"sources": list(carbon["sources"]), "start": start, "end": end}
 
 

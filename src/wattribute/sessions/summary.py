@@ -30,7 +30,8 @@ from ..engines.middle import (
 )
 from ..errors import NoDataError
 from ..model import Device, DeviceSummary, Problem, Question, Recording, Signal, Summary, counts
-from ..model.constants import FULL_COVERAGE, POWER_SPAN_S
+from ..model.constants import POWER_SPAN_S
+from ..model.coverage import is_partial, unseen
 from ..model.stored import give_back
 from ..units import SUFFIXES
 
@@ -84,8 +85,7 @@ def summarise(
         del part
     counted = [device for device in devices if device.counted]
     bill: dict[str, Any] = {name: _sum_known([getattr(device, name) for device in counted]) for name in BILL}
-    partial = any(device.partial for device in devices if not device.apart)
-    partial = partial or any(problem.kind == "meter" for problem in recording.noticed)
+    parts = unseen(recording, ((device.device, device.coverage) for device in devices if not device.apart))
     notes = [*_silent_rank(recording), *(problem.message for problem in (*recording.problems, *problems))]
     notes += [check.message for check in examine(recording) if check.warns and check.kind in _CHECKS]
     give_back(recording)
@@ -96,10 +96,10 @@ def summarise(
         score=recording.metadata.get("score", {}).get("value"),
         energy_j=_sum([device.energy_j for device in counted]),
         low_j=_sum([device.low_j for device in counted]),
-        high_j=None if partial else _sum([device.high_j for device in counted]),
+        high_j=None if parts else _sum([device.high_j for device in counted]),
         mean_w=_sum([device.mean_w for device in counted]),
         estimated=any(device.estimated for device in counted),
-        partial=partial,
+        partial=bool(parts),
         scope=scope,
         share_rule=SHARE_RULE.format(", ".join(rates) or "not known here") if scope == "process" else "",
         **bill,
@@ -114,7 +114,7 @@ def summarise(
     )
     if carbon and summary.energy_j:
         used = [one for one, device in zip(metered, devices, strict=True) if device.counted]
-        return _with_carbon(summary, recording, used, begin, end, zone, intensity)
+        return _with_carbon(summary, recording, used, parts, begin, end, zone, intensity)
     return summary
 
 
@@ -176,14 +176,14 @@ def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life)
             return replace(about, coverage=seen_s / duration_s if duration_s else 0.0)
         part.notes.append(f"{device.name}: below resolution, its sensor did not move during the run")
         return about
-    covered_s = (int(inside.times[-1]) - int(inside.times[0])) / recording.clock.ticks_per_s if len(inside.times) else 0
     joules = part.share * inside.measured
     bill: dict[str, Any] = {} if part.bill is None else {name: _known(getattr(part.bill, name)) for name in BILL}
-    coverage = covered_s / duration_s if duration_s else 1.0
-    if coverage < FULL_COVERAGE:
+    coverage = part.curve.coverage(begin, end)
+    is_cut = is_partial(coverage)
+    if is_cut:
         part.notes.append(f"{device.name}: readings cover {coverage:.0%} of the run; the rest is not counted")
     ranges, causes = _ranges(recording, part, life)
-    if coverage < FULL_COVERAGE:
+    if is_cut:
         ranges |= {"high_j": None, "hard_high_j": None}  # nothing limits what was not seen
     return replace(
         about,
@@ -193,7 +193,7 @@ def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life)
         high_j=ranges.get("high_j"),
         hard_low_j=ranges.get("hard_low_j"),
         hard_high_j=ranges.get("hard_high_j"),
-        mean_w=joules / covered_s if covered_s else None,
+        mean_w=joules / (coverage * duration_s) if coverage and duration_s else None,
         peak_w=_peak_w(recording, part, begin, end),
         estimated=signal.estimated,
         coverage=coverage,
@@ -352,6 +352,7 @@ def _with_carbon(
     summary: Summary,
     recording: Recording,
     metered: Sequence[MeteredDevice],
+    parts: tuple[str, ...],
     begin: int,
     end: int,
     zone: str | None,
@@ -363,6 +364,14 @@ def _with_carbon(
     joules = sum(own_curve(recording, one, None, *recording.life).at(ticks) for one in metered)
     epoch_ns = (recording.clock.epoch_ns or 0) + recording.clock.ns(ticks)
     emitted = emissions((epoch_ns, joules), zone=zone, intensity=intensity)
-    carbon = emitted.as_dict() | {"estimated": summary.estimated}
+    emitted = replace(
+        emitted,
+        estimated=summary.estimated,
+        scope=summary.scope,
+        unseen=parts,
+        energy_low_j=summary.low_j,
+        energy_high_j=summary.high_j,
+    )
+    carbon = emitted.as_dict()
     carbon.pop("slices")
     return replace(summary, co2e_g=emitted.co2e_g, carbon=carbon)

@@ -134,16 +134,28 @@ class SimulatedMeter:
     def close(self) -> None: ...
 
 
-def sample(folder: Path, meters: Sequence[Any], script: Script, regions: Path | None = None, **how: Any) -> Recording:
-    """Run a sampler over meters in simulated time; ``how`` are the sampler's options, ``regions`` a folder of files."""
+def prepare(
+    folder: Path, meters: Sequence[Any], script: Script, regions: Path | None = None, **how: Any
+) -> tuple[Sampler, Callable[[], Recording]]:
+    """A sampler that has not run yet, and what makes a recording of its journal."""
     path = folder / "journal"
     book = journal.Journal(path)
     about: dict[str, Any] = {"host": "here", "command": ["sleep"], "monotonic_ns": script.time(), "epoch_ns": 10**18}
     about["meters"] = [{"name": m.name, "channels": [plain(c) for c in m.channels()]} for m in meters]
     book.about(about, [m.channels() for m in meters])
-    Sampler(meters, book, script, clock=script.time, **how).run()
-    book.close()
-    return build(path.read_bytes(), path, regions)
+
+    def finished() -> Recording:
+        book.close()
+        return build(path.read_bytes(), path, regions)
+
+    return Sampler(meters, book, script, clock=script.time, **how), finished
+
+
+def sample(folder: Path, meters: Sequence[Any], script: Script, regions: Path | None = None, **how: Any) -> Recording:
+    """Run a sampler over meters in simulated time; ``how`` are the sampler's options, ``regions`` a folder of files."""
+    sampler, finished = prepare(folder, meters, script, regions, **how)
+    sampler.run()
+    return finished()
 
 
 def true_j(power: Power, script: Script) -> float:

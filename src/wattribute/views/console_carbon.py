@@ -11,7 +11,7 @@ from rich.text import Text
 
 from .fitted_table import FittedTable
 from .names import clean
-from .numbers import bounded, count, seconds, si
+from .numbers import bounded, count, lower_limit, seconds, si
 
 if TYPE_CHECKING:
     from ..carbon import Emissions, Sci, StartPlan, Zone
@@ -53,17 +53,19 @@ def emissions_table(
 
 def _per_unit(sci: Sci, market: Emissions | None, factors: bool) -> Iterable[tuple[str, str]]:
     """The SCI with its factors, or only the grams per unit."""
-    per, least = clean(sci.per), "≥ " if sci.emissions.unseen else ""
+    per, is_part = clean(sci.per), bool(sci.emissions.unseen)
     if not factors:
         making = sci.embodied_g.value / sci.count.value
         low, high = (None if end is None else end - making for end in (sci.low, sci.high))
-        grams = bounded(sci.operational_g / sci.count.value, low, high, "g")
-        yield f"per {per}", f"{least}{grams} of the energy ({count(sci.count.value)} counted)"
+        each = sci.operational_g / sci.count.value
+        grams = lower_limit(each, low, "g") if is_part else bounded(each, low, high, "g")
+        yield f"per {per}", f"{grams} of the energy ({count(sci.count.value)} counted)"
     else:
         named = {"E": sci.energy_kwh, "I": sci.g_per_kwh, "M": sci.embodied_g, "R": sci.count}
         ranged = [name for name, one in named.items() if None not in (one.low, one.high) and one.low != one.high]
         whose = f"; its range is that of {' and '.join(ranged)}" if None not in (sci.low, sci.high) and ranged else ""
-        yield "SCI", f"{least}{bounded(sci.sci, sci.low, sci.high, 'g')} CO2e per {per} = (E x I + M) / R{whose}"
+        grams = lower_limit(sci.sci, sci.low, "g") if is_part else bounded(sci.sci, sci.low, sci.high, "g")
+        yield "SCI", f"{grams} CO2e per {per} = (E x I + M) / R{whose}"
         for name, one in named.items():
             span = f" ({one.low:.4g} … {one.high:.4g})" if name in ranged else ""
             yield f"  {name}", f"{one.value:.6g}{span} {clean(one.unit)}; {clean(one.source)}; {one.uncertainty}"
@@ -77,7 +79,8 @@ def _lines(result: Emissions) -> Iterable[tuple[str, str]]:
     mark = " estimated" if result.estimated else ""
     whose = ", the command's share of the machine (--scope process)" if result.scope == "process" else ""
     if result.unseen:
-        joules, grams = f"≥ {si(result.energy_j, 'J')}", f"≥ {si(result.co2e_g, 'g')}"
+        joules = lower_limit(result.energy_j, result.energy_low_j)
+        grams = lower_limit(result.co2e_g, result.range_g[0], "g")
     else:
         joules = bounded(result.energy_j, result.energy_low_j, result.energy_high_j)
         grams = bounded(result.co2e_g, *result.range_g, "g")

@@ -12,7 +12,7 @@ from ..comparison.repeats import Repeats
 from ..model import DeviceSummary, Interval, Summary
 from .fitted_table import FittedTable
 from .names import clean
-from .numbers import at_least, bill_words, bounded, count, seconds, si
+from .numbers import bill_words, bounded, count, lower_limit, seconds, si
 
 _PLACES = 5  # more recordings than this are named by the first and the last
 
@@ -75,10 +75,12 @@ def _headline(summary: Summary) -> Text:
 
 
 def _energy(used: Summary | DeviceSummary) -> str:
-    """Energy with its range; what was not seen whole has a lower limit only."""
-    if used.partial and used.energy_j is not None:
-        return at_least(used.energy_j, used.energy_j if used.low_j is None else used.low_j, None)
-    return bounded(used.energy_j, used.low_j, used.high_j)
+    return _limited(used.partial, used.energy_j, used.low_j, used.high_j)
+
+
+def _limited(partial: bool, value: float | None, low: float | None, high: float | None, unit: str = "J") -> str:
+    """A value with its range; what was not seen whole has a lower limit only."""
+    return lower_limit(value, low, unit) if partial and value is not None else bounded(value, low, high, unit)
 
 
 def _unknown(used: Summary | DeviceSummary) -> str:
@@ -92,8 +94,10 @@ def _per_unit(summary: Summary, unit: str) -> Text:
         known = ", ".join(summary.counts) or "nothing"
         return Text(f"! the program counted no {clean(unit)} (it counted {known}): nothing to divide by", "yellow")
     mark = " estimated" if summary.estimated else ""
-    words = f"per {clean(unit)}: {bounded(one.energy_j, one.low_j, one.high_j)}{mark}, {si(one.duration_s, 's')}"
-    words += "" if one.co2e_g is None else f", CO2e {bounded(one.co2e_g, one.co2e_low_g, one.co2e_high_g, 'g')}"
+    energy = _limited(summary.partial, one.energy_j, one.low_j, one.high_j)
+    words = f"per {clean(unit)}: {energy}{mark}, {si(one.duration_s, 's')}"
+    if one.co2e_g is not None:
+        words += f", CO2e {_limited(summary.partial, one.co2e_g, one.co2e_low_g, one.co2e_high_g, 'g')}"
     return Text(f"{words}  ({count(one.count)} counted)")
 
 
@@ -130,7 +134,7 @@ def _remark(device: DeviceSummary) -> str:
 
 
 def _carbon(summary: Summary, carbon: Mapping[str, Any]) -> Text:
-    words = f"CO2e {bounded(summary.co2e_g, *summary.co2e_range_g, 'g')}"
+    words = f"CO2e {_limited(summary.partial, summary.co2e_g, *summary.co2e_range_g, 'g')}"
     words += f"{' estimated' if summary.estimated else ''} at {carbon['g_per_kwh']:.4g} g/kWh, {carbon['name']}"
     words += ", assumed: name yours with --zone" if carbon["assumed"] else ""
     return Text(words + (" (fallback)" if carbon["fallback"] else ""))

@@ -154,4 +154,9 @@ def at_least(value: float | None, low: float | None, high: float | None, unit: s
     """A value with its range, as ``bounded``; where only the lower end is known, that and what was seen."""
     if value is None or low is None or high is not None:
         return bounded(value, low, high, unit)
-    return f"≥ {si(low, unit)} ({si(value, unit)} seen)"
+    return lower_limit(value, low, unit)
+
+
+def lower_limit(value: float, low: float | None, unit: str = "J") -> str:
+    """What was not metered all the time: the lower end of what was seen, where that has a range, and what was seen."""
+    return f"≥ {si(value, unit)}" if low is None else f"≥ {si(low, unit)} ({si(value, unit)} seen)"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...errors import NoDataError
 from ...model import Attribution, Problem, Recording
-from ...model.constants import FULL_COVERAGE, OTHERS, STATIC
+from ...model.constants import OTHERS, STATIC
+from ...model.coverage import is_partial
 from .. import charts, names
 from ..charts.captions import by_frame, device_label, run_name
 from ..charts.curves import attributed_ticks
@@ -178,8 +179,8 @@ def numbers_of(attribution: Attribution, emissions: Emissions | None) -> list[tu
 
 def _mean_w(attribution: Attribution, long: float) -> float:
     """The sum of the devices' mean powers, each over the time that it was metered, as ``run`` prints it."""
-    metered = [(float(device["measured_j"]), device["coverage"]) for device in summed(attribution)]
-    return sum(joules / (long * (part if part and part < FULL_COVERAGE else 1.0)) for joules, part in metered)
+    metered = [(float(device["measured_j"]), device["metered"]) for device in summed(attribution)]
+    return sum(joules / (long * (part if part and is_partial(part) else 1.0)) for joules, part in metered)
 
 
 def _who(attribution: Attribution, zone: str | None) -> Section:

@@ -8,10 +8,15 @@ from hypothesis import given
 
 from tests.views.page.hand import recording
 from tests.views.stories import ranks
+from wattribute import attribute
+from wattribute.model import Question
 from wattribute.testing.recordings import RecordingBuilder, spans
 from wattribute.testing.strategies import nested_spans
-from wattribute.views.page import block_sums
+from wattribute.views.page import block_sums, energy, tiles
 from wattribute.views.page.block_sums import CallPaths
+from wattribute.views.page.cache_folder import Permissions
+from wattribute.views.page.facts import facts
+from wattribute.views.page.frames import FrameColumns
 from wattribute.views.page.session import Session
 
 
@@ -112,6 +117,17 @@ def test_a_narrow_range_of_a_large_recording_is_exact(monkeypatch):
     assert "coarse" not in session.answer("flame", {"exact": "1"})
     assert "coarse" not in session.answer("heat", {"from": "0", "to": str(session.tiles.length // 50)})
     session.close()
+
+
+@pytest.mark.parametrize("made", [ranks(), replace(ranks(), signals=())], ids=["metered", "no meter"])
+def test_tiles_built_without_views_have_blocks_of_their_own_energy(many, tmp_path, made):
+    held = energy.metered(made, attribute(made) if made.signals else None, Question())
+    columns = FrameColumns.of(made.frames)
+    tiles.build(made, held, columns, facts(made, held, "x"), {}, tmp_path / "tiles", "", Permissions())
+    built = tiles.Tiles(tmp_path / "tiles")
+    groups = built.blocks.flame(None)["groups"]
+    assert [group["nodes"][0][3] for group in groups] == pytest.approx([book["attributed_j"] for book in held.books])
+    built.close()
 
 
 @given(nested_spans(most=30))

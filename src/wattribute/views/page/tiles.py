@@ -45,11 +45,12 @@ def build(
     fingerprint: str,
     permissions: Permissions,
     progress: Callable[[int, int], None] | None = None,
-    views: Callable[[], Sequence[PageEnergy]] = tuple,
+    views: Callable[[], Sequence[PageEnergy]] | None = None,
 ) -> None:
     """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name.
 
-    ``views`` are asked for where there are so many spans that flame graphs and heatmaps are drawn from blocks.
+    ``views`` are asked for where there are so many spans that flame graphs and heatmaps are drawn from blocks; without
+    them those are of ``metered``.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -65,7 +66,9 @@ def build(
             if sum(entry["spans"] + block_sums.LANE_COST for entry in entries) > block_sums.MANY_SPANS:
                 with contextlib.closing(LaneFiles(fresh)) as files:
                     lanes = _open_lanes(files, entries, len(frames), metered)
-                    blocks = block_sums.build(lanes, views(), facts, recording.frames, fresh, length)
+                    blocks = block_sums.build(
+                        lanes, views() if views else [metered], facts, recording.frames, fresh, length
+                    )
             manifest = {
                 "blocks": blocks,
                 "version": VERSION,

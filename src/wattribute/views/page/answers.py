@@ -119,15 +119,16 @@ def times(tiles: Tiles, range_: tuple[int, int] | None, by: str, looks: Looks) -
     per_s = tiles.facts["clock"]["ticks_per_s"]
     sums: dict[tuple[str, str], list[int]] = {}
     for lane in tiles.facts["lanes"]:
-        ticks, calls, _ = tiles.lanes[lane["location"]].sums(a, b)
+        held, ticks, calls, _ = tiles.lanes[lane["location"]].sums(a, b)
         of = "kernels" if lane["kind"] == "gpu" else "host"
         host = f"{lane['host']} · " if lane["host"] else ""
         place = f"{host}{tiles.facts['processes'].get(str(lane['process']), '')}"
-        for frame in np.flatnonzero((ticks > 0) | (calls > 0)).tolist():
+        for i in np.flatnonzero((ticks > 0) | (calls > 0)).tolist():
+            frame = int(held[i])
             name = tiles.frames.name(frame) if by == "frame" else place
             entry = sums.setdefault((name, of if by == "frame" else ""), [0, 0, frame])
-            entry[0] += int(ticks[frame])
-            entry[1] += int(calls[frame])
+            entry[0] += int(ticks[i])
+            entry[1] += int(calls[i])
     rows = []
     for (name, of), (ticks, calls, frame) in sorted(sums.items(), key=lambda item: -item[1][0]):
         known = looks.of_frame(frame, of) if by == "frame" else {"short": name, **look("other", name)}

@@ -90,7 +90,7 @@ def build(
 def _open_lanes(
     files: LaneFiles, entries: Sequence[dict[str, Any]], frames: int, metered: PageEnergy
 ) -> dict[int, Lane]:
-    return {entry["location"]: Lane(files, entry, frames, *metered.of(entry["location"], frames)) for entry in entries}
+    return {entry["location"]: Lane(files, entry, *metered.of(entry["location"], frames)) for entry in entries}
 
 
 def _length(recording: Recording, metered: PageEnergy) -> int:
@@ -102,7 +102,7 @@ def _write_lanes(
     recording: Recording, metered: PageEnergy, folder: Path, length: int, progress: Callable[[int, int], None] | None
 ) -> tuple[list[dict[str, Any]], int]:
     frames = len(recording.frames)
-    writer = LaneWriter(folder, Grid.over(length), frames)
+    writer = LaneWriter(folder, Grid.over(length))
     entries, longest = [], 0
     locations = recording.spans.locations()
     try:
@@ -367,15 +367,15 @@ class Tiles:
     def bin(self, location: int, a: int, b: int, top: int = 3) -> dict[str, Any]:
         """The frames that fill a stretch of a lane, longest first, with their joules."""
         lane = self.lanes[location]
-        ticks, calls, joules = lane.sums(a, b)
+        held, ticks, calls, joules = lane.sums(a, b)
         order = np.lexsort((np.arange(len(ticks)), -ticks))[:top]
         metered = lane.energies is not None
         frames = [
             {
-                "frame": int(i),
+                "frame": int(held[i]),
                 "ticks": int(ticks[i]),
                 "calls": int(calls[i]),
-                "self_j": float(joules[i]) if metered and lane.keep[i] else None,
+                "self_j": float(joules[i]) if metered and lane.keep[held[i]] else None,
             }
             for i in order
             if ticks[i] or calls[i]

@@ -42,7 +42,7 @@ class EngineResult(NamedTuple):
     unfinished: str = ""  # what could not be finished, and why
 
 
-LINES = 1 << 20  # sums of so many locations, devices and rows are held before they are added up: 200 MB
+LINES = 1 << 19  # sums of so many locations, devices and rows are held before they are added up: 100 MB
 
 
 def reduce(

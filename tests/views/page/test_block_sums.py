@@ -17,7 +17,7 @@ from wattribute.views.page.block_sums import CallPaths
 from wattribute.views.page.cache_folder import Permissions
 from wattribute.views.page.facts import facts
 from wattribute.views.page.frames import FrameColumns
-from wattribute.views.page.session import Session
+from wattribute.views.page.session import GROUPS, Session
 
 
 @pytest.fixture
@@ -89,6 +89,31 @@ def test_a_range_is_whole_blocks_and_says_which(session):
     assert abs(end - length // 2) <= length / block_sums.BLOCKS
     close(paths(answer), paths(session.flame((begin, end), exact=True)))
     close(cells(session.heat((length // 3, length // 2))), cells(session.heat((begin, end), exact=True)))
+
+
+@pytest.mark.parametrize("made", [recording, lambda: ranks(hosts=2)], ids=["kernels and host", "ranks"])
+def test_rows_of_a_range_are_whole_blocks_too(many, made, monkeypatch):
+    session = Session(made())
+    length = session.tiles.length
+    for by in GROUPS:
+        shown = session.answer("table", {"by": by, "from": str(length // 3), "to": str(length // 2)})
+        edges = tuple(round(edge * session.tiles.facts["clock"]["ticks_per_s"]) for edge in shown["coarse"]["edges"])
+        exact = session.table(edges, by, exact=True)
+        for name in ("self_j", "self_ns", "power_w") if by == "frame" else ("self_j",):
+            rows, wanted = ({row["frame"]: row[name] for row in one["rows"] if row["self_j"]} for one in (shown, exact))
+            assert rows == pytest.approx(wanted), (by, name)
+        for name in ("key", "measured_j", "attributed_j", "idle_j"):
+            mine, wanted = ([book[name] for book in one["devices"]] for one in (shown, exact))
+            assert mine == (wanted if name == "key" else pytest.approx(wanted, abs=1e-9)), (by, name)
+    whole = session.table()
+    assert "coarse" not in whole  # it came with the tiles
+    monkeypatch.setattr(block_sums, "MOST_ROWS", 1)
+    few = Session(made())
+    cut = few.table((0, length))
+    assert (len(cut["rows"]), cut["more"]) == (1, len({row["frame"] for row in whole["rows"] if row["self_j"]}) - 1)
+    assert cut["rows"][0]["self_j"] + cut["more_j"] == pytest.approx(sum(row["self_j"] for row in whole["rows"]))
+    session.close()
+    few.close()
 
 
 def test_what_is_folded_stays_in_the_sums(many, monkeypatch):

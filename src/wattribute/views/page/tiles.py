@@ -383,13 +383,24 @@ class Tiles:
         whole = {"ticks": int(ticks.sum()), "calls": int(calls.sum()), "frames": int(((ticks > 0) | (calls > 0)).sum())}
         return {"top": frames, "self_j": float(joules.sum()) if metered else None, **whole}
 
+    def burned(self, a: int, b: int) -> list[float]:
+        """What each device spent from a to b."""
+        return [float(_used(curve, a, b)) for curve in self.metered.burned]
+
+    def received(self, a: int, b: int) -> list[tuple[int, int, float]]:
+        """Lane, device and joules of each use from a to b: from the curves, however many spans there are."""
+        uses = ((location, use) for location, uses in self.metered.uses.items() for use in uses)
+        return [(location, use.device, float(_used(use.curve, a, b))) for location, use in uses]
+
     def books(self, a: int, b: int) -> list[dict[str, Any]]:
-        """What each device burned from a to b, for a recording in which no device was used."""
-        burned = [float(_used(curve, a, b)) for curve in self.metered.burned]
-        return [
-            {**device, "measured_j": joules, "attributed_j": 0.0, "idle_j": joules}
-            for device, joules in zip(self.facts["devices"], burned, strict=True)
+        """Per device: measured = attributed + idle from a to b."""
+        out = [
+            {**device, "measured_j": joules, "attributed_j": 0.0, "measured_low_j": None, "measured_high_j": None}
+            for device, joules in zip(self.facts["devices"], self.burned(a, b), strict=True)
         ]
+        for _, device, joules in self.received(a, b):
+            out[device]["attributed_j"] += joules
+        return [{**book, "idle_j": max(0.0, book["measured_j"] - book["attributed_j"])} for book in out]
 
     def span(self, location: int, row: int) -> dict[str, Any]:
         """One span in full: joules with bounds per device, self and total, and its share of what was measured."""

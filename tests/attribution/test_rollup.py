@@ -8,10 +8,13 @@ from collections import deque
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
+from tests.views.stories import ranks
 from wattribute import attribute
 from wattribute.attribution.join import GroupResult, Part
-from wattribute.attribution.rollup import _groups
+from wattribute.attribution.rollup import _groups, merged
+from wattribute.engines import work
 from wattribute.model import (
     Clock,
     Device,
@@ -73,6 +76,16 @@ def test_paths_beyond_the_longest_count_in_it(by, monkeypatch):
         "3 call paths have more than 3 frames; they count in the path of the first 3"
     ]
     assert not whole.problems
+
+
+@pytest.mark.parametrize("keys", [{"by": "frame"}, {"by": "path"}, {"by": "device,frame", "statistics": True}])
+def test_groups_merged_one_after_the_other_give_the_same_bits(keys, monkeypatch):
+    recording = ranks(hosts=4)
+    whole, merges = attribute(recording, **keys), []
+    monkeypatch.setattr(work, "LINES", 1)
+    monkeypatch.setattr(work, "merged", lambda *given: merges.append(given) or merged(*given))
+    assert_frame_equal(attribute(recording, **keys).rows, whole.rows, check_exact=True)
+    assert merges
 
 
 def test_parts_are_freed_while_their_lines_are_built(monkeypatch):

@@ -2,10 +2,12 @@
 
 import io
 from dataclasses import replace
+from itertools import pairwise
 
 import polars as pl
 import pytest
-from rich.console import Console, Group
+from rich.console import Group
+from rich.text import Text
 
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute import attribute, compare, emissions
@@ -28,6 +30,7 @@ from wattribute.views.console_summary import summary_table
 from wattribute.views.description import describe
 from wattribute.views.fitted_table import FittedTable
 from wattribute.views.regions import used
+from wattribute.views.terminal import GAP, Console
 
 WIDTHS = (40, 80, 120, 200)
 
@@ -107,12 +110,20 @@ def _printed(renderable, width: int) -> str:
     return out.getvalue()
 
 
+def _torn(text: str) -> list[str]:
+    """The pairs of lines between which stand a number and its unit."""
+    lines = [line.strip() for line in text.splitlines()]
+    pairs = ((f"{one} {other}", len(one)) for one, other in pairwise(lines))
+    return [pair for pair, at in pairs if GAP.match(pair, at)]
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_numbers_are_whole_at_any_width(width):
     seen = 0
     for name, shown in _tables(width).items():
         text = _printed(shown, width)
         assert max(map(len, text.splitlines())) <= width, name
+        assert name == "hostile" or not _torn(text), name  # a hostile name may look like a unit
         for table in _found(shown):
             columns = table._kept(width) or table.columns
             text = _printed(table, width)
@@ -157,3 +168,16 @@ def test_forty_columns_are_a_list():
     assert lines[0] == "a_function_with_a_rather_long_name"
     assert lines[1] == "  self 1.84 kJ ± 0.12 · power 389 W"
     assert lines[2] == "  calls 1,000"
+
+
+@pytest.mark.parametrize("width", range(20, 44))
+def test_a_number_stays_with_its_unit(width):
+    table = FittedTable()
+    table.add_column("device")
+    table.add_column("a heading of many words", justify="right")
+    table.add_row("GPU 0", "≥ 1.10 kJ (1.29 kJ seen)")
+    shown = Group(run_screen(_summary()), Text("81 % of 1,234 kWh, 3 min 20 s, 12.5 GiB, 40 °C", style="dim"), table)
+    text = _printed(shown, width)
+    assert not _torn(text)
+    assert max(map(len, text.splitlines())) <= width
+    assert "81 % of" in text

@@ -7,7 +7,7 @@ row, wherever the groups were solved; ``tables`` merges what came back and makes
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -185,6 +185,22 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
     return _summed(whole)
 
 
+class _Columns(Mapping[str, T]):
+    """Columns that are joined when they are asked for, so that only one of them is there twice."""
+
+    def __init__(self, names: Iterable[str], make: Callable[[str], T]) -> None:
+        self._names, self._make = list(names), make
+
+    def __getitem__(self, name: str) -> T:
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 def merged(frames: FrameKeys, some: Sequence[RowSums]) -> RowSums:
     """Sums of several kinds of groups, or of several parts of the same ones, as one."""
     if len(some) == 1:
@@ -213,9 +229,9 @@ def merged(frames: FrameKeys, some: Sequence[RowSums]) -> RowSums:
     return _summed(
         RowSums(
             {name: joined(columns).astype(np.int64) for name, columns in keys.items()},
-            {name: joined(one.counts[name] for one in full) for name in full[0].counts},
-            {name: components(name) for name in full[0].sums},
-            {name: joined(one.extremes[name] for one in full) for name in full[0].extremes},
+            _Columns(full[0].counts, lambda name: joined(one.counts[name] for one in full)),
+            _Columns(full[0].sums, components),
+            _Columns(full[0].extremes, lambda name: joined(one.extremes[name] for one in full)),
             None if trie is None else trie.paths(),
             devices,
             [book for one in some for book in one.books],
@@ -255,7 +271,7 @@ def _summed(one: RowSums) -> RowSums:
     first, group = _groups([one.keys[name] for name in _KEY_COLUMNS], len(one))
     size = len(first)
     if not one.extremes and _is_all(first, len(one)):  # no two lines are alike: nothing is copied
-        return one
+        return replace(one, counts=dict(one.counts), sums=dict(one.sums), extremes={})
 
     def counted(column: Ints) -> Ints:
         sums = np.zeros(size, np.int64)

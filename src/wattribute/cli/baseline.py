@@ -38,10 +38,10 @@ def _print(known: dict[str, Any], format: str) -> None:
     if format == "json":
         print(json.dumps(known, indent=1))
         return
-    from rich.console import Console
     from rich.table import Table
 
     from ..views.numbers import bounded
+    from ..views.terminal import Console
 
     console = Console(highlight=False)
     if not known:

@@ -73,8 +73,7 @@ def run(arguments: Namespace) -> None:
         document |= {} if market is None else {"market": market.as_dict()}
         print(json.dumps(document, ensure_ascii=False, indent=1))
         return
-    from rich.console import Console
-
     from ..views.console_carbon import emissions_table
+    from ..views.terminal import Console
 
     Console().print(emissions_table(result, per_unit, market, arguments.sci))

@@ -60,9 +60,8 @@ def run(arguments: Namespace) -> int:
     if arguments.format == "json":
         print(json.dumps(comparison.to_dict(), ensure_ascii=False, indent=1))
     else:
-        from rich.console import Console
-
         from ..views.console_compare import comparison_table
+        from ..views.terminal import Console
 
         Console(width=None if sys.stdout.isatty() else 160).print(comparison_table(comparison, arguments.top or None))
     return verdict_code(comparison, limit, arguments.strict, arguments.format)

@@ -29,8 +29,7 @@ def run(arguments: Namespace) -> None:
     if arguments.format == "json":
         print(json.dumps(findings, indent=1))
         return
-    from rich.console import Console
-
     from ..views.console_doctor import doctor_screen
+    from ..views.terminal import Console
 
     Console(highlight=False).print(doctor_screen(findings))

@@ -22,9 +22,8 @@ def run(arguments: Namespace) -> None:
     if arguments.format == "json":
         print(json.dumps([asdict(image) for image in rows], ensure_ascii=False, indent=1))
         return
-    from rich.console import Console
-
     from ..views.console_images import image_table
+    from ..views.terminal import Console
 
     console = Console(highlight=False)
     console.print(image_table(rows), width=None if console.is_terminal else 160)

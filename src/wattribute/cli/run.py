@@ -186,9 +186,8 @@ def _compare(argv: list[str], arguments: Namespace, options: dict[str, Any]) -> 
         document = {**done.comparison.to_dict(), "folder": str(done.folder)}
         print(json.dumps(document, ensure_ascii=False), file=sys.stderr)
     elif not arguments.quiet:
-        from rich.console import Console
-
         from ..views.console_compare import comparison_table
+        from ..views.terminal import Console
 
         console = Console(stderr=True, highlight=False)
         console.print(comparison_table(done.comparison), f"saved: {done.folder}", sep="\n")
@@ -224,9 +223,8 @@ def _report(runs: list[RunResult], quiet: bool, format: str, per: str | None) ->
     if format == "json":
         print(json.dumps((several or summaries[0]).as_dict()), file=sys.stderr)
         return
-    from rich.console import Console
-
     from ..views.console_run import repeats_screen, run_screen
+    from ..views.terminal import Console
 
     console = Console(stderr=True, highlight=False)
     folders = [str(one.folder) for one in runs if one.saved]

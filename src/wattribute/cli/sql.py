@@ -52,8 +52,7 @@ def run(arguments: Namespace) -> None:
 
         print(flat(table).write_csv(), end="")
     else:
-        from rich.console import Console
-
         from ..views.console_frame import frame_table
+        from ..views.terminal import Console
 
         Console(width=None if sys.stdout.isatty() else 160).print(frame_table(table))

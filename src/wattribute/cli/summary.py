@@ -46,9 +46,8 @@ def run(arguments: Namespace) -> None:
     if arguments.format == "json":
         print(json.dumps(groups, ensure_ascii=False, indent=1))
         return
-    from rich.console import Console
-
     from ..views.console_summary import statistics_table, summary_table
+    from ..views.terminal import Console
 
     console = Console(highlight=False)
     console.print(summary_table(groups, console.width))

@@ -35,9 +35,8 @@ def run(arguments: Namespace) -> None:
     if arguments.format == "json":
         print(json.dumps([asdict(zone) for zone in rows], ensure_ascii=False, indent=1))
         return
-    from rich.console import Console
-
     from ..views.console_carbon import zone_table
+    from ..views.terminal import Console
 
     console = Console()
     console.print(zone_table(rows), width=None if console.is_terminal else 160)

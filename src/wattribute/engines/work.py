@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..attribution.join import GroupResult, Map, Plan, books, users
-from ..attribution.rollup import Grouping, RowSums, drained, grouping, reduced
+from ..attribution.rollup import Grouping, RowSums, drained, grouping, merged, reduced
 from ..attribution.rows import SpanFolder, write_rows
 from ..attribution.single_pass import curves_and_parts
 from ..model import Problem, Recording
@@ -42,7 +42,7 @@ class EngineResult(NamedTuple):
     unfinished: str = ""  # what could not be finished, and why
 
 
-LINES = 1 << 20  # sums of so many locations, devices and rows are held before they are added up: 200 MB
+LINES = 1 << 19  # sums of so many locations, devices and rows are held before they are added up: 100 MB
 
 
 def reduce(
@@ -59,6 +59,8 @@ def reduce(
         del one  # what is added up is freed
         if lines >= LINES:
             done.append(reduced(work.plan, how, drained(waiting), numbers))
+            while len(done) > 1 and len(done[-2]) <= 2 * len(done[-1]):  # rows of one frame in many groups are one
+                done[-2:] = [merged(work.plan.keys, done[-2:])]
             lines = 0
     if waiting or not done:
         done.append(reduced(work.plan, how, drained(waiting), numbers))

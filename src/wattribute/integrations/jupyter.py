@@ -69,12 +69,11 @@ def measure(shell: Any, line: str, cell: str | None) -> None:
 
 
 def _show(recording: Any, zone: str | None) -> None:
-    from rich.console import Console
-
     from ..carbon import emissions
     from ..views.console_carbon import emissions_table
     from ..views.console_regions import region_table
     from ..views.regions import used
+    from ..views.terminal import Console
 
     console = Console()
     console.print(region_table(used(recording)[1:]))

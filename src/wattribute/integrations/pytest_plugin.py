@@ -78,10 +78,9 @@ class EnergySession:
             return
         from io import StringIO
 
-        from rich.console import Console
-
         from ..views.console_regions import region_table
         from ..views.regions import used
+        from ..views.terminal import Console
 
         text = StringIO()
         Console(file=text, width=max(100, terminalreporter._tw.fullwidth)).print(region_table(used(recording), "test"))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ..model import Attribution
@@ -19,6 +19,7 @@ from .names import clean, labels
 from .numbers import amount, bounded, count, percent, row_range, seconds, si, together, unsure
 from .per_unit import line_per_unit, row_per_unit
 from .selection import line_left_out
+from .terminal import Console
 
 if TYPE_CHECKING:
     from ..model import Answer

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +15,7 @@ from ..model.recording import REMARKS
 from .fitted_table import FittedTable
 from .names import clean
 from .numbers import count, seconds, si
+from .terminal import Console
 
 _WIDTH = 160
 _ROWS = 40  # of each table; JSON has them all

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TextIO
 
-from rich.console import Console
 from rich.text import Text
 
 from ..model.status import Status
 from .console_monitor import PowerHistory, device_lines, sums
 from .numbers import seconds
+from .terminal import Console
 
 MOST_DEVICES = 8
 _SAVE, _RESTORE, _CLEAR_LINE = "\x1b7", "\x1b8", "\x1b[2K"

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +26,7 @@ from rich.text import Text
 from ..model.status import DeviceStatus, Status
 from .names import clean, shorten
 from .numbers import count, seconds, si
+from .terminal import Console
 
 KEPT = 600  # statuses that a curve remembers
 WIDE = 76  # columns from which devices are rows of a table

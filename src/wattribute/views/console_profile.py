@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..model import Attribution, Frames
 from ..model.constants import IDLE, OTHERS, STATIC
+from .terminal import Console
 
 _WIDTH = 160  # where the terminal's width is unknown
 _NUMBERS = 106  # columns that bar and numbers take

@@ -10,6 +10,7 @@ from __future__ import annotations
 import colorsys
 import re
 import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def kind(paradigm: str, role: str, name: str = "", on: str = "") -> str:
 
 
 def _kind_anywhere(paradigm: str, role: str, name: str) -> str:
-    paradigm, role = (re.sub(r"[^a-z0-9]+", "_", word.lower()) for word in (paradigm, role))
+    paradigm, role = _word(paradigm), _word(role)
     communicates = role == "kernel" and _BY_NAME[0][0].fullmatch(name)
     if role in _BY_ROLE and not communicates:
         return _BY_ROLE[role]
@@ -99,6 +100,11 @@ def _kind_anywhere(paradigm: str, role: str, name: str) -> str:
         if pattern.fullmatch(name):
             return kind
     return _BY_PARADIGM.get(paradigm, "user")
+
+
+@lru_cache
+def _word(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.lower())
 
 
 def kinds(frames: Frames, on: str = "") -> list[str]:
@@ -118,9 +124,13 @@ def colour(kind: str) -> str:
 
 def shade(kind: str, name: str) -> str:
     """The kind's colour, a little lighter or darker by a stable hash of the name: a function keeps its shade."""
+    return _shade(kind, zlib.crc32(name.encode("utf-8", "replace")) % 7 - 3)
+
+
+@lru_cache
+def _shade(kind: str, step: int) -> str:
     red, green, blue = (int(colour(kind)[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
-    step = zlib.crc32(name.encode("utf-8", "replace")) % 7 - 3
     light = min(0.82, max(0.22, light + 0.035 * step))
     return "#" + "".join(f"{round(255 * part):02X}" for part in colorsys.hls_to_rgb(hue, light, saturation))
 

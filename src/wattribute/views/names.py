@@ -20,7 +20,9 @@ ELLIPSIS = "…"
 
 def clean(name: str) -> str:
     """The name without what no file format may hold; line breaks become spaces, nothing becomes "(no name)"."""
-    return _CONTROL.sub("\ufffd", re.sub(r"\s+", " ", name)).strip() or "(no name)"
+    if not (name.isascii() and name.isprintable() and "  " not in name):  # few of 10⁶ names
+        name = _CONTROL.sub("\ufffd", re.sub(r"\s+", " ", name))
+    return name.strip() or "(no name)"
 
 
 @lru_cache(maxsize=65536)
@@ -104,7 +106,7 @@ def _without_parameters(name: str) -> str:
 def _without_return_type(head: str) -> str:
     """``ns::f<A, B>`` from ``void ns::f<A, B>``: what follows the last space outside of template arguments."""
     depth = brackets = 0
-    for at in range(len(head) - 1, -1, -1):
+    for at in range(len(head) - 1, -1, -1) if " " in head else ():
         brackets += (head[at] == ")") - (head[at] == "(")
         if brackets <= 0:
             depth += (head[at] == ">" and head[at - 1 : at] != "-") - (head[at] == "<")
@@ -119,6 +121,8 @@ def _collapse_templates(name: str) -> str:
     A ``>`` in parentheses compares: ``f<(4 > 3), 64>`` is ``f<…>``.
     """
     out, depth, inside = "", 0, 0
+    if "<" not in name:
+        return name
     for i, char in enumerate(name):
         inside += ((char == "(") - (char == ")")) if depth else 0
         if inside > 0:
@@ -135,6 +139,8 @@ def _collapse_templates(name: str) -> str:
 
 def columns(text: str) -> int:
     """How wide a text is in columns of a fixed font; Chinese, Japanese and Korean characters take two."""
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1 for c in text)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +22,7 @@ from .console_run import run_screen
 from .live_plot import PLOT
 from .numbers import seconds, si
 from .save import save
+from .terminal import Console
 
 SUMMARY = "summary.txt"
 WIDTH = 110

@@ -8,11 +8,16 @@ from hypothesis import given
 
 from tests.views.page.hand import recording
 from tests.views.stories import ranks
+from wattribute import attribute
+from wattribute.model import Question
 from wattribute.testing.recordings import RecordingBuilder, spans
 from wattribute.testing.strategies import nested_spans
-from wattribute.views.page import block_sums
+from wattribute.views.page import block_sums, energy, tiles
 from wattribute.views.page.block_sums import CallPaths
-from wattribute.views.page.session import Session
+from wattribute.views.page.cache_folder import Permissions
+from wattribute.views.page.facts import facts
+from wattribute.views.page.frames import FrameColumns
+from wattribute.views.page.session import GROUPS, Session
 
 
 @pytest.fixture
@@ -86,6 +91,31 @@ def test_a_range_is_whole_blocks_and_says_which(session):
     close(cells(session.heat((length // 3, length // 2))), cells(session.heat((begin, end), exact=True)))
 
 
+@pytest.mark.parametrize("made", [recording, lambda: ranks(hosts=2)], ids=["kernels and host", "ranks"])
+def test_rows_of_a_range_are_whole_blocks_too(many, made, monkeypatch):
+    session = Session(made())
+    length = session.tiles.length
+    for by in GROUPS:
+        shown = session.answer("table", {"by": by, "from": str(length // 3), "to": str(length // 2)})
+        edges = tuple(round(edge * session.tiles.facts["clock"]["ticks_per_s"]) for edge in shown["coarse"]["edges"])
+        exact = session.table(edges, by, exact=True)
+        for name in ("self_j", "self_ns", "power_w") if by == "frame" else ("self_j",):
+            rows, wanted = ({row["frame"]: row[name] for row in one["rows"] if row["self_j"]} for one in (shown, exact))
+            assert rows == pytest.approx(wanted), (by, name)
+        for name in ("key", "measured_j", "attributed_j", "idle_j"):
+            mine, wanted = ([book[name] for book in one["devices"]] for one in (shown, exact))
+            assert mine == (wanted if name == "key" else pytest.approx(wanted, abs=1e-9)), (by, name)
+    whole = session.table()
+    assert "coarse" not in whole  # it came with the tiles
+    monkeypatch.setattr(block_sums, "MOST_ROWS", 1)
+    few = Session(made())
+    cut = few.table((0, length))
+    assert (len(cut["rows"]), cut["more"]) == (1, len({row["frame"] for row in whole["rows"] if row["self_j"]}) - 1)
+    assert cut["rows"][0]["self_j"] + cut["more_j"] == pytest.approx(sum(row["self_j"] for row in whole["rows"]))
+    session.close()
+    few.close()
+
+
 def test_what_is_folded_stays_in_the_sums(many, monkeypatch):
     monkeypatch.setattr(block_sums, "MOST_PATHS", 3)
     monkeypatch.setattr(block_sums, "HEAT_FRAMES", 2)
@@ -112,6 +142,17 @@ def test_a_narrow_range_of_a_large_recording_is_exact(monkeypatch):
     assert "coarse" not in session.answer("flame", {"exact": "1"})
     assert "coarse" not in session.answer("heat", {"from": "0", "to": str(session.tiles.length // 50)})
     session.close()
+
+
+@pytest.mark.parametrize("made", [ranks(), replace(ranks(), signals=())], ids=["metered", "no meter"])
+def test_tiles_built_without_views_have_blocks_of_their_own_energy(many, tmp_path, made):
+    held = energy.metered(made, attribute(made) if made.signals else None, Question())
+    columns = FrameColumns.of(made.frames)
+    tiles.build(made, held, columns, facts(made, held, "x"), {}, tmp_path / "tiles", "", Permissions())
+    built = tiles.Tiles(tmp_path / "tiles")
+    groups = built.blocks.flame(None)["groups"]
+    assert [group["nodes"][0][3] for group in groups] == pytest.approx([book["attributed_j"] for book in held.books])
+    built.close()
 
 
 @given(nested_spans(most=30))

@@ -20,6 +20,7 @@ from .frames import FrameColumns, look
 if TYPE_CHECKING:
     import polars as pl
 
+    from .block_sums import BlockSums
     from .tiles import Tiles
 
 MOST_ROWS = 3000  # of the table; the rest, which is smaller, comes as a sum
@@ -119,15 +120,16 @@ def times(tiles: Tiles, range_: tuple[int, int] | None, by: str, looks: Looks) -
     per_s = tiles.facts["clock"]["ticks_per_s"]
     sums: dict[tuple[str, str], list[int]] = {}
     for lane in tiles.facts["lanes"]:
-        ticks, calls, _ = tiles.lanes[lane["location"]].sums(a, b)
+        held, ticks, calls, _ = tiles.lanes[lane["location"]].sums(a, b)
         of = "kernels" if lane["kind"] == "gpu" else "host"
         host = f"{lane['host']} · " if lane["host"] else ""
         place = f"{host}{tiles.facts['processes'].get(str(lane['process']), '')}"
-        for frame in np.flatnonzero((ticks > 0) | (calls > 0)).tolist():
+        for i in np.flatnonzero((ticks > 0) | (calls > 0)).tolist():
+            frame = int(held[i])
             name = tiles.frames.name(frame) if by == "frame" else place
             entry = sums.setdefault((name, of if by == "frame" else ""), [0, 0, frame])
-            entry[0] += int(ticks[frame])
-            entry[1] += int(calls[frame])
+            entry[0] += int(ticks[i])
+            entry[1] += int(calls[i])
     rows = []
     for (name, of), (ticks, calls, frame) in sorted(sums.items(), key=lambda item: -item[1][0]):
         known = looks.of_frame(frame, of) if by == "frame" else {"short": name, **look("other", name)}
@@ -140,6 +142,45 @@ def times(tiles: Tiles, range_: tuple[int, int] | None, by: str, looks: Looks) -
         "more_j": 0.0,
         "more_ns": math.fsum(row["self_ns"] for row in rest),
     }
+
+
+def coarse_table(tiles: Tiles, blocks: BlockSums, range_: tuple[int, int] | None, by: str) -> dict[str, Any]:
+    """The Table tab of many spans: frames and roles from blocks of time, devices and processes from curves.
+
+    Calls, totals and bounds are left out.
+    """
+    a, b = blocks.edges(range_)
+    books = tiles.books(a, b)
+    joules: dict[Any, float] = {}
+    rows: list[dict[str, Any]] = []
+    cut = {"more": 0, "more_j": 0.0}
+    if by in ("frame", "role"):
+        found, rest = blocks.rows(range_)
+        cut = {"more": blocks.smaller_rows, "more_j": rest}
+        for frame, of, own, ticks in found:
+            name, short, role, *_ = tiles.frames.row(frame)
+            if by == "role":
+                joules[role] = joules.get(role, 0.0) + own
+                continue
+            time_s = ticks / tiles.facts["clock"]["ticks_per_s"]
+            known = {"frame": name, "short": short, **tiles.frames.look_of(frame, of)}
+            rows.append({"self_j": own, "self_ns": 1e9 * time_s, "power_w": ratio(own, time_s), **known})
+    elif by == "device":
+        joules = {book["label"]: book["attributed_j"] for book in books if book["added"]}
+    else:
+        lanes = {lane["location"]: lane for lane in tiles.facts["lanes"]}
+        for location, device, own in tiles.received(a, b):
+            if location in lanes and device in lanes[location]["devices"]:
+                lane = lanes[location]
+                process = tiles.facts["processes"].get(str(lane["process"]), "")
+                name = _place({"host": lane["host"], "process": process}, by)
+                joules[name] = joules.get(name, 0.0) + own
+    rows += [
+        {"self_j": own, "frame": name, "short": name, **look("other", name)} for name, own in joules.items() if own
+    ]
+    error = {"estimated": True, "gain_error": model_error(addable(books))}
+    rows = [with_range(dict.fromkeys(_NUMBERS) | row, "self_j", error) for row in rows]
+    return {"devices": books, "rows": sorted(rows, key=lambda row: -row["self_j"]), "problems": [], **cut}
 
 
 def _place(row: Mapping[str, Any], by: str) -> str:

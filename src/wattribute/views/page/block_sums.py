@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..._core import tiles
 from ...model import Frames, Spans
-from .answers import MOST_FRAMES, MOST_PROCESSES, MOST_TREES, flatten, heat_labels, model_error, node, ratio
+from .answers import MOST_FRAMES, MOST_PROCESSES, MOST_ROWS, MOST_TREES, flatten, heat_labels, model_error, node, ratio
 from .energy import PageEnergy, Use, addable, summed
 from .facts import key, labels
 from .frames import FrameColumns
@@ -216,8 +216,7 @@ def build(
         "frame": np.frombuffer(source.paths.frame, np.int64)[kept],
         "parent": np.searchsorted(kept, np.frombuffer(source.paths.parent, np.int64)[kept], "right") - 1,
     }
-    keep = np.ones(2 * len(kept) + 1, bool)
-    keep[-1] = False  # the label of what receives nothing
+    keep = _all_but_last(2 * len(kept) + 1)
     energy, covered = np.zeros((BLOCKS, len(keep))), np.zeros((BLOCKS, len(keep)), np.int64)
     for i, tree in enumerate(trees):
         energy[:] = 0.0
@@ -229,21 +228,69 @@ def build(
         arrays[f"self{i}"] = energy.ravel()[arrays[f"at{i}"]]
     frame = np.frombuffer(source.paths.frame, np.int64)
     by_frame = np.bincount(frame[1:], joules[0][1:], len(frames))
-    heat = _heat(source, views[0], facts, by_frame, width, arrays)
+    order = np.lexsort((np.arange(len(by_frame)), -by_frame))
+    order = order[by_frame[order] > 0]
+    rows = _FrameSums(order[:MOST_ROWS], len(by_frame), width)
+    heat = _heat(source, views[0], facts, order, width, rows, arrays)
+    named_rows = {"frames": rows.frames.tolist(), "more": len(order) - len(rows.frames), "of": rows.save(arrays)}
     np.savez(folder / _FILE, allow_pickle=False, **arrays)
     named_trees = [{"label": tree.label, "of": tree.of, "error": tree.error} for tree in trees]
-    return {"width": width, "trees": named_trees, "more": more, "heat": heat}
+    return {"width": width, "trees": named_trees, "more": more, "heat": heat, "rows": named_rows}
+
+
+class _FrameSums:
+    """Joules and ticks per block and frame, of the largest frames and of all others together, for each view."""
+
+    def __init__(self, frames: npt.NDArray[np.int64], count: int, width: int) -> None:
+        self.frames, self.count, self._width = frames, count, width
+        self._column = _columns(frames, count)
+        self._keep = _all_but_last(len(frames) + 2)
+        self._sums: dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = {}
+
+    def add(self, spans: Spans, receives: npt.NDArray[np.bool_], uses: Sequence[Use], of: Sequence[str]) -> None:
+        """Add a lane; ``of`` is the view of each of its uses."""
+        shape = BLOCKS, len(self._keep)
+        named = replace(spans, frame=np.where(receives, self._column[spans.frame], shape[1] - 1))
+        for view in dict.fromkeys(of):
+            if view not in self._sums:
+                self._sums[view] = np.zeros(shape, np.int64), np.zeros(shape)
+            some = [use for use, own in zip(uses, of, strict=True) if own == view]
+            tiles.add_blocks(named, self._keep, summed(some), 0, self._width, *self._sums[view])
+
+    def save(self, arrays: dict[str, Any]) -> list[str]:
+        """Put the sums into arrays; returns the views."""
+        for i, (covered, energy) in enumerate(self._sums.values()):
+            arrays[f"rows_at{i}"] = at = np.flatnonzero(energy)
+            arrays[f"rows_self{i}"], arrays[f"rows_covered{i}"] = energy.ravel()[at], covered.ravel()[at]
+        return list(self._sums)
+
+
+def _columns(frames: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int32]:
+    """The column of each of ``count`` frames: a number for those listed, the next one for all others."""
+    column = np.full(count, len(frames), np.int32)
+    column[frames] = np.arange(len(frames))
+    return column
+
+
+def _all_but_last(size: int) -> npt.NDArray[np.bool_]:
+    """Which columns receive energy: the last is that of spans that do not."""
+    keep = np.ones(size, bool)
+    keep[-1] = False
+    return keep
 
 
 def _heat(
-    source: _Spans, view: PageEnergy, facts: Mapping[str, Any], by_frame: Any, width: int, arrays: dict[str, Any]
+    source: _Spans,
+    view: PageEnergy,
+    facts: Mapping[str, Any],
+    order: npt.NDArray[np.int64],
+    width: int,
+    rows: _FrameSums,
+    arrays: dict[str, Any],
 ) -> dict[str, Any]:
-    """Joules and seconds per process, block and frame: of the largest, and of all others together."""
-    order = np.lexsort((np.arange(len(by_frame)), -by_frame))
-    order = order[by_frame[order] > 0]
+    """Joules and seconds per process, block and frame: of the largest, and of all others together; and ``rows``."""
     frames = order[:HEAT_FRAMES]
-    column = np.full(len(by_frame), len(frames), np.int32)  # of the others
-    column[frames] = np.arange(len(frames))
+    column = _columns(frames, rows.count)
     spent: dict[int, float] = {}
     for lane in facts["lanes"]:
         location = lane["location"]
@@ -252,8 +299,7 @@ def _heat(
             spent[lane["process"]] = spent.get(lane["process"], 0.0) + joules
     processes = sorted(spent, key=lambda process: -spent[process])
     row = {process: min(i, MOST_PROCESSES) for i, process in enumerate(processes)}
-    keep = np.ones(len(frames) + 2, bool)
-    keep[-1] = False
+    keep = _all_but_last(len(frames) + 2)
     energy = np.zeros((min(len(processes), MOST_PROCESSES + 1), BLOCKS, len(keep)))
     covered = np.zeros(energy.shape, np.int64)
     host = {}
@@ -266,6 +312,7 @@ def _heat(
         at = row[lane["process"]]
         host[lane["process"]] = lane["host"]
         tiles.add_blocks(named, keep, summed(uses), 0, width, covered[at], energy[at])
+        rows.add(spans, receives, uses, [view.books[use.device]["of"] for use in uses])
     arrays["heat_at"] = np.flatnonzero(energy)
     arrays["heat_self"] = energy.ravel()[arrays["heat_at"]]
     arrays["heat_covered"] = covered.ravel()[arrays["heat_at"]]
@@ -333,6 +380,27 @@ class BlockSums:
         rows = flatten(nodes[0])
         shown = {row[0] for row in rows}
         return {"label": tree["label"], "nodes": rows, "looks": {name: looks[name] for name in looks.keys() & shown}}
+
+    def rows(self, range_: tuple[int, int] | None) -> tuple[list[tuple[int, str, float, int]], float]:
+        """Frame, view, joules and ticks that were metered of each row of a range, and the joules of smaller ones."""
+        first, last = self._blocks(range_)
+        known, arrays = self._manifest["rows"], self._arrays
+        size, out, rest = len(known["frames"]) + 2, [], 0.0
+        for i, of in enumerate(known["of"]):
+            begin, end = np.searchsorted(arrays[f"rows_at{i}"], [first * size, last * size])
+            at = arrays[f"rows_at{i}"][begin:end] % size
+            joules, ticks = (
+                np.bincount(at, arrays[f"rows_{name}{i}"][begin:end], size) for name in ("self", "covered")
+            )
+            listed = np.flatnonzero(joules[:-2])
+            out += [(known["frames"][j], of, float(joules[j]), int(ticks[j])) for j in listed.tolist()]
+            rest += float(joules[-2])
+        return sorted(out, key=lambda row: -row[2]), rest
+
+    @property
+    def smaller_rows(self) -> int:
+        """How many frames have no row of their own."""
+        return int(self._manifest["rows"]["more"])
 
     def heat(self, range_: tuple[int, int] | None, per_s: float) -> dict[str, Any]:
         """The Heatmap tab of a range, as ``answers.heat`` has it."""

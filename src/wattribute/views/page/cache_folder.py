@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import NotFoundError
 
-VERSION = 12  # of the layout of tiles; those of another version are made again
+VERSION = 13  # of the layout of tiles; those of another version are made again
 
 
 def root(path: Path) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,30 @@ def levels_for(spans: int, grid: Grid) -> int:
     return min(grid.depth, max(0, spans // 4).bit_length()) + 1
 
 
+def _own_frames(spans: Spans, keep: Any) -> tuple[Spans, npt.NDArray[np.int64], Any]:
+    """Spans whose frames are numbered from 0, the recording's numbers of these, and which of them are kept.
+
+    Kernels need memory per frame: of 10⁶ frames a lane of 500 spans has few.
+    """
+    if len(spans) >= len(keep):
+        return spans, np.arange(len(keep)), keep
+    frames, frame = np.unique(spans.frame, return_inverse=True)
+    return replace(spans, frame=frame.astype(np.int32)), frames.astype(np.int64), np.asarray(keep)[frames]
+
+
+def _bins(spans: Spans, keep: Any, energies: Energies | None, t0: int, width: int, depth: int, levels: int) -> Any:
+    """``tiles.bins`` of a lane."""
+    spans, frames, keep = _own_frames(spans, keep)
+    bins = tiles.bins(spans, len(frames), keep, energies, t0, width, depth, levels)
+    bins["frame"] = np.append(frames, -1)[bins["frame"]]
+    return bins
+
+
 class LaneWriter:
     """Writer of lanes into a folder: a few files hold them all, so that 10,000 lanes need no 10,000 files."""
 
-    def __init__(self, folder: Path, grid: Grid, frames: int) -> None:
-        self.grid, self.frames = grid, frames
+    def __init__(self, folder: Path, grid: Grid) -> None:
+        self.grid = grid
         files = [open(folder / name, "wb") for name in _FILES]  # noqa: SIM115
         self._bins, self._spans, self._index, self._limits = files
 
@@ -77,7 +96,7 @@ class LaneWriter:
             "deepest": int(spans.depth.max()) if len(spans) else 0,
             "at": [self._bins.tell(), self._spans.tell(), self._index.tell()],
         }
-        tiles.bins(spans, self.frames, keep, energies, 0, width, levels - 1, levels).tofile(self._bins)
+        _bins(spans, keep, energies, 0, width, levels - 1, levels).tofile(self._bins)
         for name, kind in _COLUMNS.items():
             self._spans.write(np.ascontiguousarray(getattr(spans, name), kind).data)
         self._index.write(np.ascontiguousarray(spans.start[::STRIDE], "<i8").data)
@@ -114,12 +133,10 @@ class LaneFiles:
 class Lane:
     """A lane of a folder of tiles. Safe to use from several threads."""
 
-    def __init__(
-        self, files: LaneFiles, entry: dict[str, Any], frames: int, keep: Any, energies: Energies | None
-    ) -> None:
+    def __init__(self, files: LaneFiles, entry: dict[str, Any], keep: Any, energies: Energies | None) -> None:
         self.location, self.spans = int(entry["location"]), int(entry["spans"])
         self.levels, self.width = int(entry["levels"]), int(entry["width"])
-        self.frames, self.keep, self.energies = frames, keep, energies
+        self.keep, self.energies = keep, energies
         self._files = files
         self._bins_at, self._spans_at, index_at = entry["at"]
         self._limits_at: list[int] = entry["limits"]
@@ -217,12 +234,12 @@ class Lane:
         depth = max(0, most.bit_length() - 1)
         width = max(1, -(-(b - a) // (1 << depth)))
         spans, _ = self.piece(*self.between(a, a + (width << depth)))
-        return a, width, tiles.bins(spans, self.frames, self.keep, self.energies, a, width, depth, 1)
+        return a, width, _bins(spans, self.keep, self.energies, a, width, depth, 1)
 
-    def sums(self, a: int, b: int) -> tuple[Any, Any, Any]:
-        """Innermost ticks, calls and energy per frame inside [a, b)."""
-        spans, _ = self.piece(*self.between(a, b))
-        return tiles.sums(spans, self.frames, self.keep, self.energies, a, b)
+    def sums(self, a: int, b: int) -> tuple[Any, Any, Any, Any]:
+        """The frames that [a, b) may hold, ascending, and the innermost ticks, calls and energy of each."""
+        spans, frames, keep = _own_frames(self.piece(*self.between(a, b))[0], self.keep)
+        return frames, *tiles.sums(spans, len(frames), keep, self.energies, a, b)
 
     def first_of(self, frames: Sequence[int], after: int, before: int) -> int | None:
         """The first row of these frames that starts after one moment and before another."""

@@ -231,7 +231,7 @@ class Session:
             "bin": lambda q: self.tiles.bin(_int(q, "lane"), *self._range(q)),
             "find": lambda q: self.tiles.find(_ints(q, "frames"), _int(q, "after")),
             "burned": lambda q: self.burned(*self._range(q)),
-            "table": lambda q: self.table(self._brush(q), q.get("by", "frame"), q.get("device", "")),
+            "table": lambda q: self.table(self._brush(q), q.get("by", "frame"), q.get("device", ""), "exact" in q),
             "flame": lambda q: self.flame(self._brush(q), "exact" in q),
             "heat": lambda q: self.heat(self._brush(q), "exact" in q),
             "compare": lambda q: self.compare(),
@@ -351,7 +351,9 @@ class Session:
     def _labels(self) -> dict[str, str]:
         return labels(self.tiles.facts["devices"])
 
-    def table(self, range_: tuple[int, int] | None = None, by: str = "frame", device: str = "") -> dict[str, Any]:
+    def table(
+        self, range_: tuple[int, int] | None = None, by: str = "frame", device: str = "", exact: bool = False
+    ) -> dict[str, Any]:
         """Books, and rows over all devices that count or of one; those by frame of all time came with the tiles."""
         if by not in GROUPS:
             raise OptionError(f"by has to be one of {', '.join(GROUPS)}")
@@ -361,6 +363,8 @@ class Session:
 
         if range_ is None and by == "frame" and not device:
             return dict(self._once("table", self.tiles.table))
+        if not exact and not device and self.tiles.metered.uses and (blocks := self._blocks(range_)):
+            return {**answers.coarse_table(self.tiles, blocks, range_, by), **self._coarse(blocks, range_)}
 
         def unused(note: str) -> dict[str, Any]:
             books = self.tiles.books(*(range_ or (0, self.tiles.length)))
@@ -373,7 +377,7 @@ class Session:
 
     def burned(self, a: int, b: int) -> dict[str, Any]:
         """What each device spent from a to b: from its curve, at once."""
-        joules = [book["measured_j"] for book in self.tiles.books(a, b)]
+        joules = self.tiles.burned(a, b)
         return {"measured_j": joules, **self.totals(a, b, joules)}
 
     def totals(self, a: int, b: int, joules: Sequence[float]) -> dict[str, Any]:

@@ -45,11 +45,12 @@ def build(
     fingerprint: str,
     permissions: Permissions,
     progress: Callable[[int, int], None] | None = None,
-    views: Callable[[], Sequence[PageEnergy]] = tuple,
+    views: Callable[[], Sequence[PageEnergy]] | None = None,
 ) -> None:
     """Write the tiles of a recording to ``folder``; a half-written folder is never seen under that name.
 
-    ``views`` are asked for where there are so many spans that flame graphs and heatmaps are drawn from blocks.
+    ``views`` are asked for where there are so many spans that flame graphs and heatmaps are drawn from blocks; without
+    them those are of ``metered``.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -65,7 +66,9 @@ def build(
             if sum(entry["spans"] + block_sums.LANE_COST for entry in entries) > block_sums.MANY_SPANS:
                 with contextlib.closing(LaneFiles(fresh)) as files:
                     lanes = _open_lanes(files, entries, len(frames), metered)
-                    blocks = block_sums.build(lanes, views(), facts, recording.frames, fresh, length)
+                    blocks = block_sums.build(
+                        lanes, views() if views else [metered], facts, recording.frames, fresh, length
+                    )
             manifest = {
                 "blocks": blocks,
                 "version": VERSION,
@@ -87,7 +90,7 @@ def build(
 def _open_lanes(
     files: LaneFiles, entries: Sequence[dict[str, Any]], frames: int, metered: PageEnergy
 ) -> dict[int, Lane]:
-    return {entry["location"]: Lane(files, entry, frames, *metered.of(entry["location"], frames)) for entry in entries}
+    return {entry["location"]: Lane(files, entry, *metered.of(entry["location"], frames)) for entry in entries}
 
 
 def _length(recording: Recording, metered: PageEnergy) -> int:
@@ -99,7 +102,7 @@ def _write_lanes(
     recording: Recording, metered: PageEnergy, folder: Path, length: int, progress: Callable[[int, int], None] | None
 ) -> tuple[list[dict[str, Any]], int]:
     frames = len(recording.frames)
-    writer = LaneWriter(folder, Grid.over(length), frames)
+    writer = LaneWriter(folder, Grid.over(length))
     entries, longest = [], 0
     locations = recording.spans.locations()
     try:
@@ -364,15 +367,15 @@ class Tiles:
     def bin(self, location: int, a: int, b: int, top: int = 3) -> dict[str, Any]:
         """The frames that fill a stretch of a lane, longest first, with their joules."""
         lane = self.lanes[location]
-        ticks, calls, joules = lane.sums(a, b)
+        held, ticks, calls, joules = lane.sums(a, b)
         order = np.lexsort((np.arange(len(ticks)), -ticks))[:top]
         metered = lane.energies is not None
         frames = [
             {
-                "frame": int(i),
+                "frame": int(held[i]),
                 "ticks": int(ticks[i]),
                 "calls": int(calls[i]),
-                "self_j": float(joules[i]) if metered and lane.keep[i] else None,
+                "self_j": float(joules[i]) if metered and lane.keep[held[i]] else None,
             }
             for i in order
             if ticks[i] or calls[i]
@@ -380,13 +383,24 @@ class Tiles:
         whole = {"ticks": int(ticks.sum()), "calls": int(calls.sum()), "frames": int(((ticks > 0) | (calls > 0)).sum())}
         return {"top": frames, "self_j": float(joules.sum()) if metered else None, **whole}
 
+    def burned(self, a: int, b: int) -> list[float]:
+        """What each device spent from a to b."""
+        return [float(_used(curve, a, b)) for curve in self.metered.burned]
+
+    def received(self, a: int, b: int) -> list[tuple[int, int, float]]:
+        """Lane, device and joules of each use from a to b: from the curves, however many spans there are."""
+        uses = ((location, use) for location, uses in self.metered.uses.items() for use in uses)
+        return [(location, use.device, float(_used(use.curve, a, b))) for location, use in uses]
+
     def books(self, a: int, b: int) -> list[dict[str, Any]]:
-        """What each device burned from a to b, for a recording in which no device was used."""
-        burned = [float(_used(curve, a, b)) for curve in self.metered.burned]
-        return [
-            {**device, "measured_j": joules, "attributed_j": 0.0, "idle_j": joules}
-            for device, joules in zip(self.facts["devices"], burned, strict=True)
+        """Per device: measured = attributed + idle from a to b."""
+        out = [
+            {**device, "measured_j": joules, "attributed_j": 0.0, "measured_low_j": None, "measured_high_j": None}
+            for device, joules in zip(self.facts["devices"], self.burned(a, b), strict=True)
         ]
+        for _, device, joules in self.received(a, b):
+            out[device]["attributed_j"] += joules
+        return [{**book, "idle_j": max(0.0, book["measured_j"] - book["attributed_j"])} for book in out]
 
     def span(self, location: int, row: int) -> dict[str, Any]:
         """One span in full: joules with bounds per device, self and total, and its share of what was measured."""

@@ -97,8 +97,8 @@ export class ServerSource {
   }
 
   burned(from, to) { return this.json("burned", { from, to }); }
-  table(range, by, device) { return this.sums("table", range, { by, ...(device ? { device } : {}) }); }
-  /** Pictures of many spans come from the tiles, unless exact ones are asked for. */
+  table(range, by, device, exact = false) { return this.sums("table", range, { by, ...(device ? { device } : {}), ...(exact ? { exact: 1 } : {}) }); }
+  /** Pictures and rows of many spans come from the tiles, unless exact ones are asked for. */
   flame(range, exact = false) { return this.sums("flame", range, exact ? { exact: 1 } : {}); }
   heat(range, exact = false) { return this.sums("heat", range, exact ? { exact: 1 } : {}); }
 

@@ -10,7 +10,7 @@ const [NARROW, LETTERS] = [1500, 25]; // up to this width names have so many let
 
 export class Table {
   constructor(app) {
-    Object.assign(this, { app, name: "table", label: "Table", sort: "self_j", down: true, device: "", by: "frame", full: false, data: null });
+    Object.assign(this, { app, name: "table", label: "Table", sort: "self_j", down: true, device: "", by: "frame", full: false, data: null, exact: false });
   }
 
   get columns() {
@@ -20,7 +20,9 @@ export class Table {
   }
 
   async load(range) {
-    this.data = await this.app.source.table(range, this.by, this.device);
+    const { exact } = this;
+    this.exact = false; // the next range is shown at once again, also if this one is given up
+    this.data = await this.app.source.table(range, this.by, this.device, exact);
   }
 
   /** While a range is dragged: what each device spent; the rows follow when it is released. */
@@ -138,7 +140,7 @@ export class Table {
     const command = this.command();
     return el("div", { class: "tools" }, group, ...(this.inSeconds ? [] : [choose]), full, copier("copy", () => this.text(shown, "\t")),
       el("button", { text: "CSV", id: "csv", on: { click: () => app.save("table.csv", this.text(shown, ","), "text/csv") } }),
-      ...(command ? [copier("copy command", () => command)] : []), el("span", { text: this.data.note ?? "" }));
+      ...(command ? [copier("copy command", () => command)] : []), ...app.coarse(this), el("span", { text: this.data.note ?? "" }));
   }
 
   /** The command line whose rows these are. */
@@ -151,7 +153,7 @@ export class Table {
   }
 
   async csv(range) {
-    const table = Object.assign(new Table(this.app), { sort: this.sort, down: this.down, by: this.by, device: this.device });
+    const table = Object.assign(new Table(this.app), { sort: this.sort, down: this.down, by: this.by, device: this.device, exact: true });
     await table.load(range);
     return table.text(table.rows().filter((row) => this.app.matchesText(row.name)), ",");
   }

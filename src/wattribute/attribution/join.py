@@ -382,13 +382,12 @@ def folded(
         wrong.extend(batch[len(done) :])
         if not done:
             return []
-        part = _part_of(tuple(done), rows.get(done[0], ()), fold, by_row)
+        devices = [rows.get(location, ()) for location in done]
+        part = _part_of(tuple(done), devices[0], fold, by_row)
         if plan.keys.by_path or any(by_row[row].seen is not None for row in part.sources):
-            return with_ranges(recording, plan, _apart(part), by_row)
+            return with_ranges(recording, plan, _apart(part, [(mine, 1) for mine in devices]), by_row)
         [part] = with_ranges(recording, plan, [part], by_row)
-        alike_rows = [(mine, len(list(some))) for mine, some in groupby(rows.get(location, ()) for location in done)]
-        one_each = _apart(part, [count for _, count in alike_rows]) if len(alike_rows) > 1 else [part]
-        return [one._replace(sources=mine) for one, (mine, _) in zip(one_each, alike_rows, strict=True)]
+        return _apart(part, [(mine, len(list(some))) for mine, some in groupby(devices)])
 
     rules = {row: _rule(device) for row, device in by_row.items()}
 
@@ -499,20 +498,22 @@ def _against(by_row: Mapping[int, DeviceCurves], mine: Sequence[int], location: 
     return [*(device.split.curves[location] for device in devices), *static]
 
 
-def _apart(part: Part, sizes: Sequence[int] | None = None) -> list[Part]:
-    """A part for each location, or for so many neighbours each."""
-    sizes = sizes or [1] * len(part.locations)
+def _apart(part: Part, runs: Sequence[tuple[tuple[int, ...], int]]) -> list[Part]:
+    """A fold of several devices as parts: each has the devices and the number of locations that ``runs`` say."""
+    sizes = [count for _, count in runs]
     folds = part.fold.apart(sizes)
 
-    def ranges_of(counts: Iterable[int]) -> list[slice]:
+    def slices_of(counts: Iterable[int]) -> list[slice]:
         return [slice(*ends) for ends in pairwise(accumulate(counts, initial=0))]
 
     def columns(named: Mapping[str, Floats] | None, some: slice) -> Mapping[str, Floats] | None:
         return None if named is None else {name: column[:, some] for name, column in named.items()}
 
     return [
-        Part(part.locations[at], part.sources, fold, None, None, columns(part.ranges, row), columns(part.static, row))
-        for at, fold, row in zip(ranges_of(sizes), folds, ranges_of(len(fold.calls) for fold in folds), strict=True)
+        Part(part.locations[at], mine, fold, None, None, columns(part.ranges, row), columns(part.static, row))
+        for (mine, _), at, fold, row in zip(
+            runs, slices_of(sizes), folds, slices_of(len(fold.calls) for fold in folds), strict=True
+        )
     ]
 
 
@@ -619,7 +620,8 @@ def _sliced_part(
 def with_ranges(
     recording: Recording, plan: Plan, some: Sequence[Part], by_row: Mapping[int, DeviceCurves]
 ) -> list[Part]:
-    """Parts of the same devices with the ranges of their rows: of gauges from where rows ran, of counters from bounds.
+    """Parts of the same devices, or of devices of one rule, with the ranges of their rows: of gauges from where rows
+    ran, of counters from bounds.
 
     All are computed together: a call for each of many small parts costs more than the work.
     """

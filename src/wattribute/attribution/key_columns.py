@@ -36,16 +36,16 @@ class KeyColumn(NamedTuple):
     value: Callable[[int], Any]  # of a line of the long table; the same for the same code
     values_of: Callable[[Ints], list[Any]] | None = None  # the same for many lines
 
-    def values(self, lines: Ints) -> KeyValues:
-        """The keys of these lines."""
+    def values(self) -> KeyValues:
+        """The keys of all lines."""
         import polars as pl
 
-        code = self.code[lines]
+        code = self.code
         first, which = np.zeros(1, np.int64), np.broadcast_to(np.int64(0), len(code))
         if not len(code) or code.min() < code.max():  # else one key
             _, first, which = np.unique(code, return_index=True, return_inverse=True)
         each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
-        values = each(lines[first])
+        values = each(first)
         if self.name == "path":
             return KeyValues(_lists(values), which, np.arange(len(values)))
         types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
@@ -191,9 +191,9 @@ class _Makers:
         return KeyColumn(f"{name}_ns", ticks, lambda line: None if none[line] else ns(int(ticks[line])))
 
 
-def units(books: Sequence[Book], long: dict[str, Any], first: Ints) -> list[str]:
+def units(books: Sequence[Book], long: dict[str, Any]) -> list[str]:
     unit = {book.source: book.unit for book in books}
-    return [unit[int(long["source"][line])] for line in first]
+    return [unit[source] for source in long["source"].tolist()]
 
 
 def counted_sources(plan: Plan) -> npt.NDArray[np.bool_]:

@@ -251,10 +251,10 @@ def _total(addends: Any) -> tuple[float, ...]:
 
 
 def _summed(one: RowSums) -> RowSums:
-    """Lines with the same keys added up."""
+    """Lines with the same keys added up; in no order where all of them differ."""
     first, group = _groups([one.keys[name] for name in _KEY_COLUMNS], len(one))
     size = len(first)
-    if not one.extremes and _is_all(first, len(one)):  # no two lines are alike: nothing is copied
+    if not one.extremes and size == len(one):  # nothing is copied
         return one
 
     def counted(column: Ints) -> Ints:
@@ -610,20 +610,15 @@ def _rows(
 
     paths, long = _in_order(plan, whole)
     keys = key_columns.key_columns(recording, plan, long, paths)
-    rows, _ = _groups([column.code for column in keys], len(whole))  # a line each, in the order of their keys
-    size = len(rows)
-    if not _is_all(rows, len(whole)):
-        for name in sums:
-            sums[name] = sums[name][rows]
-    unit = suffix(books)
-    columns: dict[str, Any] = {column.name: column.values(rows) for column in keys}
-    several = {name: of_key for name, of_key in columns.items() if name != "path" and len(of_key.values) > 1}
-    ranks = {name: of_key.rank[of_key.which] for name, of_key in several.items()}
+    unit, size = suffix(books), len(whole)
+    columns: dict[str, Any] = {column.name: column.values() for column in keys}
+    several = {name: of_key for name, of_key in columns.items() if len(of_key.values) > 1}
+    ranks = {name: several[name].rank[several[name].which] for name in sorted(several, key="path".__eq__)}
     order = [-sums["self"], -sums["total"], *ranks.values()]
     if plan.question.sliced:
         slice_name = next(name for name in ("reading", "bin") if name in columns)
         order = [ranks.get(slice_name, np.zeros(size)), *order]
-    sorted_ = np.lexsort(order[::-1])
+    sorted_ = _sorted(order)
     del keys, several, ranks, order
     for name in ("self", "total"):
         columns[f"{name}_{unit}"] = sums[name]
@@ -646,10 +641,10 @@ def _rows(
         columns |= _per_unit(columns, sums, counts.total(recording, plan.question.per, plan.begin, plan.end), unit)
     if unit != "j":
         columns["unit"] = (
-            [books[0].unit] * size if "signal" not in plan.question.keys else key_columns.units(books, long, rows)
+            [books[0].unit] * size if "signal" not in plan.question.keys else key_columns.units(books, long)
         )
     sums.clear()
-    del seconds, most, range_, capped, long, rows
+    del seconds, most, range_, capped, long
     nullable = {rate, *(f"{name}_{unit}" for name in RANGES)}
     # a column after the other, so that only one of them is there twice
     return pl.DataFrame([_in_rows(name, columns.pop(name), sorted_, name in nullable) for name in list(columns)])
@@ -704,9 +699,16 @@ def _per_unit(columns: Mapping[str, Any], sums: Mapping[str, Any], whole: float,
     return {"self_count": own, "count": all_counts, **divided, f"run_{unit}_per_unit": alone}
 
 
-def _is_all(rows: Ints, lines: int) -> bool:
-    """Whether these rows are all lines in their order."""
-    return len(rows) == lines and np.array_equal(rows, np.arange(lines))
+def _sorted(columns: Sequence[npt.NDArray[Any]]) -> Ints:
+    """The order by the first column, then by the next; lines that differ in the first one are sorted once."""
+    order: Ints = np.argsort(columns[0], kind="stable")
+    lead = columns[0][order]
+    tied = (lead[1:] == lead[:-1]) | (np.isnan(lead[1:]) & np.isnan(lead[:-1]))
+    some = np.flatnonzero(np.append(tied, False) | np.append(False, tied)) if tied.any() else []
+    if len(some):
+        lines = np.sort(order[some])
+        order[some] = lines[np.lexsort([column[lines] for column in reversed(columns)])]
+    return order
 
 
 def _groups(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:

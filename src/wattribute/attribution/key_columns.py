@@ -18,6 +18,37 @@ if TYPE_CHECKING:
     import polars as pl
 
 Ints = npt.NDArray[np.int64]
+_MAX_DENSE_RATIO = 4  # numbers per line up to which a table of all numbers is cheaper than sorting the lines
+
+
+def grouped(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:
+    """Lines that are equal in all columns: the first of each group, groups in ascending order, and each line's group.
+
+    As np.unique over rows says it, which compares them byte by byte: here a row becomes one number.
+    """
+    number, groups = np.zeros(lines, np.int64), 1
+    for column in columns:
+        least, most = (int(column.min()), int(column.max())) if lines else (0, 0)
+        if least == most:
+            continue
+        if most - least < _MAX_DENSE_RATIO * lines:  # as a rule, and then nothing has to be sorted
+            which, count = column - least, most - least + 1
+        else:
+            values, which = np.unique(column, return_inverse=True)
+            count = len(values)
+        if groups * count >= 2**62:
+            number = np.unique(number, return_inverse=True)[1]
+            groups = lines
+        number, groups = number * count + which, groups * count
+    if groups == 1 and lines:
+        return np.zeros(1, np.int64), np.broadcast_to(np.int64(0), lines)
+    if groups > _MAX_DENSE_RATIO * lines:
+        _, first, group = np.unique(number, return_index=True, return_inverse=True)
+        return first, group
+    at = np.full(groups, -1)
+    at[number[::-1]] = np.arange(lines - 1, -1, -1)  # of several lines the last assignment stays, the first line
+    used = at >= 0
+    return at[used], (np.cumsum(used) - 1)[number]
 
 
 class KeyValues(NamedTuple):
@@ -40,10 +71,7 @@ class KeyColumn(NamedTuple):
         """The keys of all lines."""
         import polars as pl
 
-        code = self.code
-        first, which = np.zeros(1, np.int64), np.broadcast_to(np.int64(0), len(code))
-        if not len(code) or code.min() < code.max():  # else one key
-            _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        first, which = grouped([self.code], len(self.code))
         each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
         values = each(first)
         if self.name == "path":

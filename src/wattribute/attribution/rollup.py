@@ -21,6 +21,7 @@ from ..model.constants import FULL_COVERAGE
 from . import exact, key_columns, row_selection
 from .frame_keys import FrameKeys
 from .join import Book, GroupResult, Part, Plan
+from .key_columns import grouped
 from .ranges import ENDS, RANGES, STATICS
 from .select import DeviceView
 
@@ -47,7 +48,6 @@ _KEY_COLUMNS = ("source", "location", "row", *_SLICE_COLUMNS)
 _VALUE_COLUMNS = ("self", "total", *RANGES, *STATICS)
 _BALANCE_TOLERANCE = 1e-9  # relative: of attributed + idle − measured
 _ROUNDING_TOLERANCE = 1e-11  # relative: idle energy below it is rounding
-_MAX_DENSE_RATIO = 4  # numbers per line up to which a table of all numbers is cheaper than sorting the lines
 
 
 class Grouping(NamedTuple):
@@ -101,7 +101,7 @@ def grouping(recording: Recording, plan: Plan) -> Grouping:
         root = Paths(np.zeros(1, np.int64), np.full(1, -1)) if plan.keys.by_path and len(recording.frames) else None
         if not plan.sources or not len(recording.locations) or not len(recording.frames):
             return np.arange(count)
-        first, group = _groups([key.code for key in key_columns.key_columns(recording, plan, long, root)], count)
+        first, group = grouped([key.code for key in key_columns.key_columns(recording, plan, long, root)], count)
         return first[group]
 
     return Grouping(
@@ -148,7 +148,7 @@ def per_device(plan: Plan, how: Grouping, solved: Iterable[GroupResult]) -> RowS
     # calls and times count once per location, however many devices of a row it uses: those of the first device,
     # all its lines, for equally named paths are several lines of one row
     alike = [how.source[long["source"]], *(keys[name] for name in _KEY_COLUMNS[1:]), long["location"]]
-    first, group = _groups(alike, len(place))
+    first, group = grouped(alike, len(place))
     once = long["source"] == long["source"][first][group]
     counts = {name: long[name] if once.all() else np.where(once, long[name], 0) for name in _INTEGER_COLUMNS}
     counts["every_covered"] = long["total_covered"]
@@ -252,7 +252,7 @@ def _total(addends: Any) -> tuple[float, ...]:
 
 def _summed(one: RowSums) -> RowSums:
     """Lines with the same keys added up; in no order where all of them differ."""
-    first, group = _groups([one.keys[name] for name in _KEY_COLUMNS], len(one))
+    first, group = grouped([one.keys[name] for name in _KEY_COLUMNS], len(one))
     size = len(first)
     if not one.extremes and size == len(one):  # nothing is copied
         return one
@@ -711,34 +711,6 @@ def _sorted(columns: Sequence[npt.NDArray[Any]]) -> Ints:
     return order
 
 
-def _groups(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:
-    """Lines that are equal in all columns: the first of each group, groups in ascending order, and each line's group.
-
-    As np.unique over rows says it, which compares them byte by byte: here a row becomes one number.
-    """
-    number, groups = np.zeros(lines, np.int64), 1
-    for column in columns:
-        least, most = (int(column.min()), int(column.max())) if lines else (0, 0)
-        if least == most:
-            continue
-        if most - least < _MAX_DENSE_RATIO * lines:  # as a rule, and then nothing has to be sorted
-            which, count = column - least, most - least + 1
-        else:
-            values, which = np.unique(column, return_inverse=True)
-            count = len(values)
-        if groups * count >= 2**62:
-            number = np.unique(number, return_inverse=True)[1]
-            groups = lines
-        number, groups = number * count + which, groups * count
-    if groups > _MAX_DENSE_RATIO * lines:
-        _, first, group = np.unique(number, return_index=True, return_inverse=True)
-        return first, group
-    at = np.full(groups, -1)
-    at[number[::-1]] = np.arange(lines - 1, -1, -1)  # of several lines the last assignment stays, the first line
-    used = at >= 0
-    return at[used], (np.cumsum(used) - 1)[number]
-
-
 def _in_order(plan: Plan, whole: RowSums) -> tuple[Paths | None, dict[str, Any]]:
     """Lines with call paths numbered by their frames, a generation after the other: not by who met them first."""
     if whole.paths is None:
@@ -757,7 +729,7 @@ def _in_order(plan: Plan, whole: RowSums) -> tuple[Paths | None, dict[str, Any]]
         some = by_depth[begin:end]
         some = some[np.lexsort((code[some], step[some], as_parent[parent[some]]))]
         number[some] = np.arange(begin, end)
-        first, group = _groups([as_parent[parent[some]], step[some]], len(some))
+        first, group = grouped([as_parent[parent[some]], step[some]], len(some))
         as_parent[some] = begin + first[group]
         order.append(some)
     at = np.concatenate([*order, np.empty(0, np.int64)]).astype(np.int64)

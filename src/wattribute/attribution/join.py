@@ -657,8 +657,12 @@ def with_ranges(
                 each.append(ranges.Range(*np.full((4, value.shape[1]), np.nan)))
     whole = ranges.columns(columns)
     ends = np.cumsum([part.fold.self_value.shape[1] for part in some]).tolist()
+    unbounded: dict[str, Any] = dict.fromkeys(BOUNDS)  # they are in the ranges
     return [
-        part._replace(ranges={name: column[:, begin:end] for name, column in whole.items()})
+        part._replace(
+            fold=replace(part.fold, **unbounded),
+            ranges={name: column[:, begin:end] for name, column in whole.items()},
+        )
         for part, begin, end in zip(some, [0, *ends], ends, strict=False)
     ]
 

@@ -56,7 +56,20 @@ class KeyValues(NamedTuple):
 
     values: pl.Series
     which: Ints  # of each line the place of its key
-    rank: Ints  # numbers that sort as the keys do (None last)
+
+    def rank(self, lines: Ints | slice = slice(None)) -> npt.NDArray[Any]:
+        """Numbers that sort lines as their keys do (None last); call paths as they are numbered."""
+        import polars as pl
+
+        which = self.which[lines]
+        if isinstance(self.values.dtype, pl.List):
+            return which
+        values, place = self.values, which
+        if len(which) < len(values):
+            first, place = grouped([which], len(which))
+            values = values.gather(which[first])
+        rank: npt.NDArray[Any] = values.rank("dense").fill_null(len(values) + 1).to_numpy()
+        return rank[place]
 
 
 class KeyColumn(NamedTuple):
@@ -75,11 +88,9 @@ class KeyColumn(NamedTuple):
         each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
         values = each(first)
         if self.name == "path":
-            return KeyValues(_lists(values), which, np.arange(len(values)))
+            return KeyValues(_lists(values), which)
         types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
-        column = pl.Series(values, dtype=types.get(self.name, pl.String))
-        rank = column.rank("dense").fill_null(len(values) + 1).to_numpy()
-        return KeyValues(column, which, rank)
+        return KeyValues(pl.Series(values, dtype=types.get(self.name, pl.String)), which)
 
 
 def _lists(values: list[list[str]]) -> Any:
@@ -174,7 +185,7 @@ class _Makers:
             name,
             alike,
             lambda line: labels[code[line]],
-            lambda lines: [labels[i] for i in code[lines].tolist()],
+            lambda lines: [labels[i] for i in code[lines]],
         )
 
     def frame(self) -> KeyColumn:

@@ -7,7 +7,7 @@ row, wherever the groups were solved; ``tables`` merges what came back and makes
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -128,6 +128,7 @@ def per_device(plan: Plan, how: Grouping, solved: Iterable[GroupResult]) -> RowS
         books.extend(group_books)
         del group_parts
     used = sorted({source for part in parts for source in part.sources})
+    is_alone = all(len(part.sources) <= 1 for part in parts)  # no location uses two devices
     long, paths, too_long = _long(plan, parts)
     count = len(plan.sources)
     ticks, covered = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -147,9 +148,11 @@ def per_device(plan: Plan, how: Grouping, solved: Iterable[GroupResult]) -> RowS
     keys = {name: long[name] for name in _KEY_COLUMNS} | {"location": place}
     # calls and times count once per location, however many devices of a row it uses: those of the first device,
     # all its lines, for equally named paths are several lines of one row
-    alike = [how.source[long["source"]], *(keys[name] for name in _KEY_COLUMNS[1:]), long["location"]]
-    first, group = grouped(alike, len(place))
-    once = long["source"] == long["source"][first][group]
+    once = np.broadcast_to(np.True_, len(place))
+    if not is_alone:
+        alike = [how.source[long["source"]], *(keys[name] for name in _KEY_COLUMNS[1:]), long["location"]]
+        first, group = grouped(alike, len(place))
+        once = long["source"] == long["source"][first][group]
     counts = {name: long[name] if once.all() else np.where(once, long[name], 0) for name in _INTEGER_COLUMNS}
     counts["every_covered"] = long["total_covered"]
     values = {name: [long[name]] for name in (*_VALUE_COLUMNS, "whole") if name in long}
@@ -172,9 +175,9 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
     source = one.keys["source"]
     number = range(len(how.source)) if numbers is None else numbers
     whole = RowSums(
-        {**one.keys, "source": how.source[source]},
+        {**one.keys, "source": _taken(how.source, source)},
         one.counts,
-        {**one.sums, **{name: [column[source]] for name, column in most.items()}},
+        {**one.sums, **{name: [_taken(column, source)] for name, column in most.items()}},
         one.extremes,
         one.paths,
         {number[row]: sums for row, sums in one.devices.items()},
@@ -183,6 +186,12 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
         one.too_long,
     )
     return _summed(whole)
+
+
+def _taken(values: npt.NDArray[Any], which: Ints) -> npt.NDArray[Any]:
+    """Values by their places; without memory of their own where all are one."""
+    one = values[which[:1]]
+    return np.broadcast_to(one, len(which)) if len(which) and (which == which[0]).all() else values[which]
 
 
 def merged(frames: FrameKeys, some: Sequence[RowSums]) -> RowSums:
@@ -337,6 +346,9 @@ def _long(plan: Plan, parts: deque[Part]) -> tuple[dict[str, Any], Paths | None,
     long = {name: _joined([block.pop(name) for block in blocks if name in block]) for name in names}
     for name in (*_KEY_COLUMNS, *_INTEGER_COLUMNS):
         long[name] = long[name].astype(np.int64, copy=False)
+    for which in ("self", "total"):  # as a rule readings cover all: then one column does for both
+        if np.array_equal(long[f"{which}_covered"], long[f"{which}_ticks"]):
+            long[f"{which}_covered"] = long[f"{which}_ticks"]
     if not is_sliced:
         long |= dict.fromkeys(_SLICE_COLUMNS, np.broadcast_to(np.int64(0), len(long["row"])))
     for optional in (_STATISTICS_COLUMNS, _WORK_COLUMNS):
@@ -612,14 +624,14 @@ def _rows(
     keys = key_columns.key_columns(recording, plan, long, paths)
     unit, size = suffix(books), len(whole)
     columns: dict[str, Any] = {column.name: column.values() for column in keys}
-    several = {name: of_key for name, of_key in columns.items() if len(of_key.values) > 1}
-    ranks = {name: several[name].rank[several[name].which] for name in sorted(several, key="path".__eq__)}
-    order = [-sums["self"], -sums["total"], *ranks.values()]
+    ranks = [columns[name].rank for name in sorted(columns, key="path".__eq__) if len(columns[name].values) > 1]
+    further = [lambda lines: -sums["total"][lines], *ranks]
     if plan.question.sliced:
-        slice_name = next(name for name in ("reading", "bin") if name in columns)
-        order = [ranks.get(slice_name, np.zeros(size)), *order]
-    sorted_ = _sorted(order)
-    del keys, several, ranks, order
+        slices = columns[next(name for name in ("reading", "bin") if name in columns)]
+        sorted_ = _sorted(slices.rank(), [lambda lines: -sums["self"][lines], *further])
+    else:
+        sorted_ = _sorted(-sums["self"], further)
+    del keys, ranks, further
     for name in ("self", "total"):
         columns[f"{name}_{unit}"] = sums[name]
     for name in RANGES:  # no range goes beyond what the devices may have used together
@@ -699,15 +711,18 @@ def _per_unit(columns: Mapping[str, Any], sums: Mapping[str, Any], whole: float,
     return {"self_count": own, "count": all_counts, **divided, f"run_{unit}_per_unit": alone}
 
 
-def _sorted(columns: Sequence[npt.NDArray[Any]]) -> Ints:
-    """The order by the first column, then by the next; lines that differ in the first one are sorted once."""
-    order: Ints = np.argsort(columns[0], kind="stable")
-    lead = columns[0][order]
-    tied = (lead[1:] == lead[:-1]) | (np.isnan(lead[1:]) & np.isnan(lead[:-1]))
-    some = np.flatnonzero(np.append(tied, False) | np.append(False, tied)) if tied.any() else []
-    if len(some):
-        lines = np.sort(order[some])
-        order[some] = lines[np.lexsort([column[lines] for column in reversed(columns)])]
+def _sorted(lead: npt.NDArray[Any], further: Sequence[Callable[[Ints], npt.NDArray[Any]]]) -> Ints:
+    """The order of lines by a column, and by further ones, which are made of the lines that it leaves tied."""
+    order: Ints = np.argsort(lead, kind="stable")
+    before, after = lead[order[:-1]], lead[order[1:]]
+    tied = (before == after) | (np.isnan(before) & np.isnan(after))
+    if tied.any():
+        del before, after  # of a million rows each column counts
+        some = np.append(tied, False) | np.append(False, tied)
+        lines = order[some]
+        for column in (*reversed(further), lead.__getitem__):
+            lines = lines[np.argsort(column(lines), kind="stable")]
+        order[some] = lines
     return order
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -127,10 +128,12 @@ def test_folds_stand_side_by_side(folder: Path, core: Any, entered_only: bool, b
         Curve(edges[:5], edges[:5] / 2.0, pieces),
     ]
     keys = Keys(np.arange(frames, dtype=np.int32) % 3, 3, by_path)
-    read, columns = core.fold_many(given, tables(), curves, keys, entered_only=entered_only)
+    others = [replace(curve, values=5 * curve.values) for curve in curves]
+    each = [curves if i % 3 else others for i in range(len(given.ids))]
+    read, columns = core.fold_many(given, tables(), each, keys, entered_only=entered_only)
     assert len(columns["calls"]) == read.ends[-1, 0]
     for i, (begin, end) in enumerate(pairwise([0, *read.ends[:, 0].tolist()])):
-        alone = otf2.fold(given.files(i), tables(), curves, keys)
+        alone = otf2.fold(given.files(i), tables(), each[i], keys)
         rows = columns["row"][begin:end] if entered_only and not by_path else np.arange(end - begin)
         for name in ("calls", "self_ticks", "total_ticks", "self_covered", "self_value", "total_value", "total_high"):
             np.testing.assert_array_equal(columns[name][..., begin:end], alone[name][..., rows])

@@ -13,7 +13,8 @@ from polars.testing import assert_frame_equal
 from tests.views.stories import ranks
 from wattribute import attribute
 from wattribute.attribution.join import GroupResult, Part
-from wattribute.attribution.rollup import _groups, merged
+from wattribute.attribution.key_columns import grouped
+from wattribute.attribution.rollup import merged
 from wattribute.engines import work
 from wattribute.model import (
     Clock,
@@ -39,7 +40,7 @@ def test_groups_are_those_of_rows(columns, values):
     table = [np.append(lines, lines[:500])[random.permutation(len(lines) + 500)] for _ in range(columns)]
     table = [np.concatenate([column, column[:100]]) for column in table]
     _, first, group = np.unique(np.stack(table, axis=1), axis=0, return_index=True, return_inverse=True)
-    found = _groups(table, len(table[0]))
+    found = grouped(table, len(table[0]))
     np.testing.assert_array_equal(found[0], first)
     np.testing.assert_array_equal(found[1], group.reshape(-1))
 

@@ -63,8 +63,8 @@ int wat_read_fold(const struct wat_location *given, const struct wat_curve *curv
 }
 
 int64_t wat_read_many_folds(const struct wat_many *given, const struct wat_curve *curves, int64_t count,
-                            const struct wat_keys *keys, const int64_t (*expected)[2], int entered_only,
-                            struct wat_fold *out, int64_t *ends, struct wat_report *reports)
+                            const struct wat_keys *keys, const int64_t *first, const int64_t (*expected)[2],
+                            int entered_only, struct wat_fold *out, int64_t *ends, struct wat_report *reports)
 {
     struct in_turn turn;
     struct wat_location like = *given->like;
@@ -77,7 +77,7 @@ int64_t wat_read_many_folds(const struct wat_many *given, const struct wat_curve
     if (keep && !turn_open(&turn, &many)) {
         for (int code = WAT_OK; i < many.count && code != WAT_MEMORY && code != WAT_OTHERWISE; i++) {
             const int64_t *when = expected ? expected[i] : NULL;
-            code = append(turn_at(&turn, i), curves, count, keys, when, entered_only, out, &reports[i]);
+            code = append(turn_at(&turn, i), curves + first[i], count, keys, when, entered_only, out, &reports[i]);
             ends[i] = out->calls.length;
         }
         turn_close(&turn);

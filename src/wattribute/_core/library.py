@@ -130,7 +130,7 @@ def _load() -> ctypes.CDLL | None:
     library.wat_read_parameters.argtypes = (location, column, column, report)
     library.wat_read_busy.argtypes = (location, c_char_p, column, column, POINTER(c_int32), report)
     library.wat_read_fold.argtypes = (location, *fold[:3], POINTER(c_int64), fold[3], report)
-    library.wat_read_many_folds.argtypes = (many, *fold[:3], c_void_p, c_int, fold[3], c_void_p, c_void_p)
+    library.wat_read_many_folds.argtypes = (many, *fold[:3], c_void_p, c_void_p, c_int, fold[3], c_void_p, c_void_p)
     library.wat_read_many_folds.restype = c_int64
     library.wat_guess_many_busy.argtypes = (many, c_void_p, c_void_p)
     library.wat_split.argtypes = (

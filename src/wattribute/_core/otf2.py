@@ -7,6 +7,7 @@ so threads run side by side.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -190,23 +191,32 @@ def fold(files: LocationFiles, tables: LookUpTables, curves: Sequence[Any], keys
 def fold_many(
     many: LocationBatch,
     tables: LookUpTables,
-    curves: Sequence[Any],
+    curves: Sequence[Sequence[Any]],
     keys: Any,
     expected: Sequence[tuple[int, int]] | None = None,
     entered_only: bool = False,
 ) -> tuple[Read, Columns]:
     """What :func:`fold` says of several locations that have the same tables, side by side, up to the first that was
-    not busy as ``expected``; ``entered_only``: of the rows that were ever entered, whose numbers are ``row``."""
+    not busy as ``expected``; ``entered_only``: of the rows that were ever entered, whose numbers are ``row``.
+
+    ``curves[i]`` are those of location i: as many, and with bounds or without, as of the others.
+    """
     if LIBRARY is None:
         return reference_otf2.fold_many(many, tables, curves, keys, entered_only)
     count = len(many.ids)
     ends, reports, out = np.zeros(count, np.int64), np.zeros(count, _REPORT), Fold()
     shared, _alive = _many(many, tables)
-    inputs, _alive_too = fold_inputs(curves, keys)
+    sets = {id(own): own for own in curves}  # most locations have the same
+    size, first = len(curves[0]), dict(zip(sets, itertools.count(0, len(curves[0])), strict=False))
+    (several, _, rows), _alive_too = fold_inputs([curve for own in sets.values() for curve in own], keys)
+    begins = np.array([first[id(own)] for own in curves], np.int64)
     moments = None if expected is None else np.array(expected, np.int64).reshape(-1, 2)
     done = LIBRARY.wat_read_many_folds(
         shared,
-        *inputs,
+        several,
+        size,
+        rows,
+        address(begins),
         None if moments is None else address(moments),
         entered_only,
         out,
@@ -216,7 +226,7 @@ def fold_many(
     codes = reports["code"]
     if done and codes[done - 1] == OTHERWISE:
         done -= 1
-    columns = fold_many_columns(out, len(curves), bool(keys.by_path), ends[:done])  # first, since they free the memory
+    columns = fold_many_columns(out, size, bool(keys.by_path), ends[:done])  # first, since they free the memory
     failed = np.flatnonzero(codes == CODES.index("memory")).tolist()
     if failed:
         raise MemoryError(status("memory", 0, 0, many.files(failed[0]).evt)["message"])

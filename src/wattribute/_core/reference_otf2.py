@@ -291,10 +291,10 @@ def fold(files: LocationFiles, tables: LookUpTables, curves: Sequence[Any], keys
 
 
 def fold_many(
-    many: LocationBatch, tables: LookUpTables, curves: Sequence[Any], keys: Any, entered_only: bool
+    many: LocationBatch, tables: LookUpTables, curves: Sequence[Sequence[Any]], keys: Any, entered_only: bool
 ) -> tuple[Read, Columns]:
     """Several locations side by side, as :func:`fold` has each; or only the rows that were ever entered."""
-    folded = [fold(many.files(i), tables, curves, keys) for i in range(len(many.ids))]
+    folded = [fold(many.files(i), tables, own, keys) for i, own in enumerate(curves)]
     rest = [_rest(one) for one in folded]
     folds = [{name: one[name] for name in one if name not in rest[0]} for one in folded]
     if entered_only and not keys.by_path:

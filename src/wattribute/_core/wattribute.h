@@ -173,11 +173,12 @@ WAT_API int wat_read_busy(const struct wat_location *, const char *folder, struc
 /* `expected`: NULL, or the start and the end of the one interval that wat_read_busy would find */
 WAT_API int wat_read_fold(const struct wat_location *, const struct wat_curve *, int64_t curves,
                           const struct wat_keys *, const int64_t *expected, struct wat_fold *, struct wat_report *);
-/* Many locations in one call: per-row columns one location behind the other, and so (curve, row) columns; for each where
- * its rows end, and a report. Gives how many were folded: it stops behind one that was not busy as expected. */
+/* Many locations in one call, each against `curves` curves from number `first` on (all have bounds or none has): per-row
+ * columns one location behind the other, and so (curve, row) columns; for each where its rows end, and a report. Gives
+ * how many were folded: it stops behind one that was not busy as expected. */
 WAT_API int64_t wat_read_many_folds(const struct wat_many *, const struct wat_curve *, int64_t curves,
-                                    const struct wat_keys *, const int64_t (*expected)[2], int entered_only,
-                                    struct wat_fold *, int64_t *ends, struct wat_report *reports);
+                                    const struct wat_keys *, const int64_t *first, const int64_t (*expected)[2],
+                                    int entered_only, struct wat_fold *, int64_t *ends, struct wat_report *reports);
 /* For each the start and the end that wat_read_fold may expect, where `guessed` becomes 1 */
 WAT_API int wat_guess_many_busy(const struct wat_many *, int64_t (*moments)[2], uint8_t *guessed);
 

@@ -203,7 +203,8 @@ def energy(signal: Signal, clock: Clock, integrate: str = "trapezoid") -> Energy
             report("jump", f"rose {_at_readings(jumps.tolist())} by more than its device can use; that is not counted")
             values = _without(values, jumps)
         times, steps, cuts = unwrapped(signal, times, values, report)
-        cuts |= np.isin(times[1:], jumped)
+        if len(jumps):
+            cuts |= np.isin(times[1:], jumped)
         raw = np.concatenate([[0], np.cumsum(steps)])
         readings = times
         times, raw, cuts = _collapsed(signal, times, raw, cuts, report)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate, groupby, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -39,7 +40,8 @@ from .spill import LIMIT_BYTES, Spill
 T = TypeVar("T")
 R = TypeVar("R")
 Floats = npt.NDArray[np.float64]
-_BATCH_EVENTS = 1 << 18  # some 4 ms of work
+_BATCH_EVENTS = 1 << 18  # some 4 ms of work of one of several threads
+_SERIAL_BATCH_EVENTS = 1 << 22
 Map = Callable[[Callable[[T], R], Iterable[T]], Iterable[R]]
 
 
@@ -292,19 +294,19 @@ def masks(recording: Recording, of: str) -> Callable[[int], npt.NDArray[np.bool_
 
 
 def batches(
-    recording: Recording, locations: Sequence[int], alike: Callable[[int], Any] = lambda location: None
+    recording: Recording, locations: Sequence[int], each: Map[Any, Any], alike: Callable[[int], Any] = lambda _: None
 ) -> Iterator[list[int]]:
-    """Neighbouring locations of one kind that are alike, so few that threads end together."""
-    kind, events = recording.locations.kind, recording.locations.events
+    """Neighbouring locations of one kind that are alike, so few that the threads of ``each`` end together."""
+    kind, most = recording.locations.kind, _SERIAL_BATCH_EVENTS if each is map else _BATCH_EVENTS
     batch: list[int] = []
     size, last = 0, None
-    for location in locations:
+    for location, events in zip(locations, recording.locations.events[locations].tolist(), strict=True):
         like = (kind[location] == "gpu", alike(location))
-        if batch and (like != last or size >= _BATCH_EVENTS):
+        if batch and (like != last or size >= most):
             yield batch
             batch, size = [], 0
         batch.append(location)
-        size, last = size + int(events[location]), like
+        size, last = size + events, like
     if batch:
         yield batch
 
@@ -360,26 +362,49 @@ def folded(
         kind: plan.keys.masked(keep(recording, plan.sources[next(iter(by_row))].of, kind)) for kind in ("gpu", "cpu")
     }
 
+    against: dict[tuple[int, ...], list[Curve]] = {}  # locations that have the same curves have the same list
+
+    def curves_of(location: int) -> list[Curve]:
+        mine = rows.get(location, ())
+        own = tuple(id(by_row[row].split.curves[location]) for row in mine)
+        if own not in against:
+            against[own] = _against(by_row, mine, location)
+        return against[own]
+
     def some(batch: Sequence[int]) -> list[Part]:
         if wrong:  # all of them have to be done again
             return []
-        mine = rows.get(batch[0], ())
-        against = _against(by_row, mine, batch[0])
         ends = [when[location] for location in batch] if batch[0] in when else None
         kind = "gpu" if recording.locations.kind[batch[0]] == "gpu" else "cpu"
-        fold = source.fold_many(batch, against, keys[kind], ends, entered_only=True)
+        fold = source.fold_many(batch, list(map(curves_of, batch)), keys[kind], ends, entered_only=True)
         assert fold.ends is not None
         done = batch[: len(fold.ends)]
         wrong.extend(batch[len(done) :])
-        part = _part_of(tuple(done), mine, fold, by_row)
-        if plan.keys.by_path or any(by_row[row].seen is not None for row in mine):
-            return with_ranges(recording, plan, _apart(part), by_row)
-        return with_ranges(recording, plan, [part] if done else [], by_row)
+        if not done:
+            return []
+        devices = [rows.get(location, ()) for location in done]
+        part = _part_of(tuple(done), devices[0], fold, by_row)
+        if plan.keys.by_path or any(by_row[row].seen is not None for row in part.sources):
+            return with_ranges(recording, plan, _apart(part, [(mine, 1) for mine in devices]), by_row)
+        [part] = with_ranges(recording, plan, [part], by_row)
+        return _apart(part, [(mine, len(list(some))) for mine, some in groupby(devices)])
+
+    rules = {row: _rule(device) for row, device in by_row.items()}
 
     def alike(location: int) -> tuple[Any, ...]:
-        return location in when, *((row, id(by_row[row].split.curves[location])) for row in rows.get(location, ()))
+        mine = rows.get(location, ())
+        bounded = (by_row[row].split.curves[location].edges is not None for row in mine)
+        return location in when, *bounded, *(rules[row] for row in mine)
 
-    return [part for parts in each(some, list(batches(recording, locations, alike))) for part in parts]
+    return [part for parts in each(some, list(batches(recording, locations, each, alike))) for part in parts]
+
+
+def _rule(device: DeviceCurves) -> tuple[Any, ...]:
+    """How ranges follow from a fold; devices of the same rule can be folded together."""
+    source = device.source
+    if device.seen is not None or source.parts or source.signal.kind == "gauge":
+        return (id(device),)
+    return source.line, source.signal.gain_error, len(device.static)
 
 
 def books(by_row: Mapping[int, DeviceCurves]) -> list[Book]:
@@ -473,17 +498,22 @@ def _against(by_row: Mapping[int, DeviceCurves], mine: Sequence[int], location: 
     return [*(device.split.curves[location] for device in devices), *static]
 
 
-def _apart(part: Part) -> list[Part]:
-    """A part for each location; what else was computed of them is not there yet, except static energy."""
-    folds, static = part.fold.apart(), part.static or {}
-    ends = np.cumsum([len(fold.calls) for fold in folds]).tolist()
-    own = [
-        {name: column[:, begin:end] for name, column in static.items()} or None
-        for begin, end in zip([0, *ends], ends, strict=False)
-    ]
+def _apart(part: Part, runs: Sequence[tuple[tuple[int, ...], int]]) -> list[Part]:
+    """A fold of several devices as parts: each has the devices and the number of locations that ``runs`` say."""
+    sizes = [count for _, count in runs]
+    folds = part.fold.apart(sizes)
+
+    def slices_of(counts: Iterable[int]) -> list[slice]:
+        return [slice(*ends) for ends in pairwise(accumulate(counts, initial=0))]
+
+    def columns(named: Mapping[str, Floats] | None, some: slice) -> Mapping[str, Floats] | None:
+        return None if named is None else {name: column[:, some] for name, column in named.items()}
+
     return [
-        Part((location,), part.sources, fold, static=columns)
-        for location, fold, columns in zip(part.locations, folds, own, strict=True)
+        Part(part.locations[at], mine, fold, None, None, columns(part.ranges, row), columns(part.static, row))
+        for (mine, _), at, fold, row in zip(
+            runs, slices_of(sizes), folds, slices_of(len(fold.calls) for fold in folds), strict=True
+        )
     ]
 
 
@@ -590,7 +620,8 @@ def _sliced_part(
 def with_ranges(
     recording: Recording, plan: Plan, some: Sequence[Part], by_row: Mapping[int, DeviceCurves]
 ) -> list[Part]:
-    """Parts of the same devices with the ranges of their rows: of gauges from where rows ran, of counters from bounds.
+    """Parts of the same devices, or of devices of one rule, with the ranges of their rows: of gauges from where rows
+    ran, of counters from bounds.
 
     All are computed together: a call for each of many small parts costs more than the work.
     """
@@ -626,8 +657,12 @@ def with_ranges(
                 each.append(ranges.Range(*np.full((4, value.shape[1]), np.nan)))
     whole = ranges.columns(columns)
     ends = np.cumsum([part.fold.self_value.shape[1] for part in some]).tolist()
+    unbounded: dict[str, Any] = dict.fromkeys(BOUNDS)  # they are in the ranges
     return [
-        part._replace(ranges={name: column[:, begin:end] for name, column in whole.items()})
+        part._replace(
+            fold=replace(part.fold, **unbounded),
+            ranges={name: column[:, begin:end] for name, column in whole.items()},
+        )
         for part, begin, end in zip(some, [0, *ends], ends, strict=False)
     ]
 

@@ -18,6 +18,37 @@ if TYPE_CHECKING:
     import polars as pl
 
 Ints = npt.NDArray[np.int64]
+_MAX_DENSE_RATIO = 4  # numbers per line up to which a table of all numbers is cheaper than sorting the lines
+
+
+def grouped(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:
+    """Lines that are equal in all columns: the first of each group, groups in ascending order, and each line's group.
+
+    As np.unique over rows says it, which compares them byte by byte: here a row becomes one number.
+    """
+    number, groups = np.zeros(lines, np.int64), 1
+    for column in columns:
+        least, most = (int(column.min()), int(column.max())) if lines else (0, 0)
+        if least == most:
+            continue
+        if most - least < _MAX_DENSE_RATIO * lines:  # as a rule, and then nothing has to be sorted
+            which, count = column - least, most - least + 1
+        else:
+            values, which = np.unique(column, return_inverse=True)
+            count = len(values)
+        if groups * count >= 2**62:
+            number = np.unique(number, return_inverse=True)[1]
+            groups = lines
+        number, groups = number * count + which, groups * count
+    if groups == 1 and lines:
+        return np.zeros(1, np.int64), np.broadcast_to(np.int64(0), lines)
+    if groups > _MAX_DENSE_RATIO * lines:
+        _, first, group = np.unique(number, return_index=True, return_inverse=True)
+        return first, group
+    at = np.full(groups, -1)
+    at[number[::-1]] = np.arange(lines - 1, -1, -1)  # of several lines the last assignment stays, the first line
+    used = at >= 0
+    return at[used], (np.cumsum(used) - 1)[number]
 
 
 class KeyValues(NamedTuple):
@@ -25,7 +56,20 @@ class KeyValues(NamedTuple):
 
     values: pl.Series
     which: Ints  # of each line the place of its key
-    rank: Ints  # numbers that sort as the keys do (None last)
+
+    def rank(self, lines: Ints | slice = slice(None)) -> npt.NDArray[Any]:
+        """Numbers that sort lines as their keys do (None last); call paths as they are numbered."""
+        import polars as pl
+
+        which = self.which[lines]
+        if isinstance(self.values.dtype, pl.List):
+            return which
+        values, place = self.values, which
+        if len(which) < len(values):
+            first, place = grouped([which], len(which))
+            values = values.gather(which[first])
+        rank: npt.NDArray[Any] = values.rank("dense").fill_null(len(values) + 1).to_numpy()
+        return rank[place]
 
 
 class KeyColumn(NamedTuple):
@@ -36,22 +80,17 @@ class KeyColumn(NamedTuple):
     value: Callable[[int], Any]  # of a line of the long table; the same for the same code
     values_of: Callable[[Ints], list[Any]] | None = None  # the same for many lines
 
-    def values(self, lines: Ints) -> KeyValues:
-        """The keys of these lines."""
+    def values(self) -> KeyValues:
+        """The keys of all lines."""
         import polars as pl
 
-        code = self.code[lines]
-        first, which = np.zeros(1, np.int64), np.broadcast_to(np.int64(0), len(code))
-        if not len(code) or code.min() < code.max():  # else one key
-            _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        first, which = grouped([self.code], len(self.code))
         each = self.values_of or (lambda lines: list(map(self.value, lines.tolist())))
-        values = each(lines[first])
+        values = each(first)
         if self.name == "path":
-            return KeyValues(_lists(values), which, np.arange(len(values)))
+            return KeyValues(_lists(values), which)
         types: dict[str, Any] = dict.fromkeys(("line", "reading", "bin", "begin_ns", "end_ns"), pl.Int64)
-        column = pl.Series(values, dtype=types.get(self.name, pl.String))
-        rank = column.rank("dense").fill_null(len(values) + 1).to_numpy()
-        return KeyValues(column, which, rank)
+        return KeyValues(pl.Series(values, dtype=types.get(self.name, pl.String)), which)
 
 
 def _lists(values: list[list[str]]) -> Any:
@@ -146,7 +185,7 @@ class _Makers:
             name,
             alike,
             lambda line: labels[code[line]],
-            lambda lines: [labels[i] for i in code[lines].tolist()],
+            lambda lines: [labels[i] for i in code[lines]],
         )
 
     def frame(self) -> KeyColumn:
@@ -191,9 +230,9 @@ class _Makers:
         return KeyColumn(f"{name}_ns", ticks, lambda line: None if none[line] else ns(int(ticks[line])))
 
 
-def units(books: Sequence[Book], long: dict[str, Any], first: Ints) -> list[str]:
+def units(books: Sequence[Book], long: dict[str, Any]) -> list[str]:
     unit = {book.source: book.unit for book in books}
-    return [unit[int(long["source"][line])] for line in first]
+    return [unit[source] for source in long["source"].tolist()]
 
 
 def counted_sources(plan: Plan) -> npt.NDArray[np.bool_]:

@@ -21,6 +21,7 @@ from ..model.coverage import coverage, is_partial
 from . import exact, key_columns, row_selection
 from .frame_keys import FrameKeys
 from .join import Book, GroupResult, Part, Plan
+from .key_columns import grouped
 from .ranges import ENDS, RANGES, STATICS
 from .select import DeviceView
 
@@ -47,7 +48,6 @@ _KEY_COLUMNS = ("source", "location", "row", *_SLICE_COLUMNS)
 _VALUE_COLUMNS = ("self", "total", *RANGES, *STATICS)
 _BALANCE_TOLERANCE = 1e-9  # relative: of attributed + idle − measured
 _ROUNDING_TOLERANCE = 1e-11  # relative: idle energy below it is rounding
-_MAX_DENSE_RATIO = 4  # numbers per line up to which a table of all numbers is cheaper than sorting the lines
 
 
 class Grouping(NamedTuple):
@@ -101,7 +101,7 @@ def grouping(recording: Recording, plan: Plan) -> Grouping:
         root = Paths(np.zeros(1, np.int64), np.full(1, -1)) if plan.keys.by_path and len(recording.frames) else None
         if not plan.sources or not len(recording.locations) or not len(recording.frames):
             return np.arange(count)
-        first, group = _groups([key.code for key in key_columns.key_columns(recording, plan, long, root)], count)
+        first, group = grouped([key.code for key in key_columns.key_columns(recording, plan, long, root)], count)
         return first[group]
 
     return Grouping(
@@ -128,6 +128,7 @@ def per_device(plan: Plan, how: Grouping, solved: Iterable[GroupResult]) -> RowS
         books.extend(group_books)
         del group_parts
     used = sorted({source for part in parts for source in part.sources})
+    is_alone = all(len(part.sources) <= 1 for part in parts)  # no location uses two devices
     long, paths, too_long = _long(plan, parts)
     count = len(plan.sources)
     ticks, covered = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -147,9 +148,11 @@ def per_device(plan: Plan, how: Grouping, solved: Iterable[GroupResult]) -> RowS
     keys = {name: long[name] for name in _KEY_COLUMNS} | {"location": place}
     # calls and times count once per location, however many devices of a row it uses: those of the first device,
     # all its lines, for equally named paths are several lines of one row
-    alike = [how.source[long["source"]], *(keys[name] for name in _KEY_COLUMNS[1:]), long["location"]]
-    first, group = _groups(alike, len(place))
-    once = long["source"] == long["source"][first][group]
+    once = np.broadcast_to(np.True_, len(place))
+    if not is_alone:
+        alike = [how.source[long["source"]], *(keys[name] for name in _KEY_COLUMNS[1:]), long["location"]]
+        first, group = grouped(alike, len(place))
+        once = long["source"] == long["source"][first][group]
     counts = {name: long[name] if once.all() else np.where(once, long[name], 0) for name in _INTEGER_COLUMNS}
     counts["every_covered"] = long["total_covered"]
     values = {name: [long[name]] for name in (*_VALUE_COLUMNS, "whole") if name in long}
@@ -172,9 +175,9 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
     source = one.keys["source"]
     number = range(len(how.source)) if numbers is None else numbers
     whole = RowSums(
-        {**one.keys, "source": how.source[source]},
+        {**one.keys, "source": _taken(how.source, source)},
         one.counts,
-        {**one.sums, **{name: [column[source]] for name, column in most.items()}},
+        {**one.sums, **{name: [_taken(column, source)] for name, column in most.items()}},
         one.extremes,
         one.paths,
         {number[row]: sums for row, sums in one.devices.items()},
@@ -183,6 +186,12 @@ def collapsed(how: Grouping, one: RowSums, numbers: Sequence[int] | None = None)
         one.too_long,
     )
     return _summed(whole)
+
+
+def _taken(values: npt.NDArray[Any], which: Ints) -> npt.NDArray[Any]:
+    """Values by their places; without memory of their own where all are one."""
+    one = values[which[:1]]
+    return np.broadcast_to(one, len(which)) if len(which) and (which == which[0]).all() else values[which]
 
 
 class _Columns(Mapping[str, T]):
@@ -267,10 +276,10 @@ def _total(addends: Any) -> tuple[float, ...]:
 
 
 def _summed(one: RowSums) -> RowSums:
-    """Lines with the same keys added up."""
-    first, group = _groups([one.keys[name] for name in _KEY_COLUMNS], len(one))
+    """Lines with the same keys added up; in no order where all of them differ."""
+    first, group = grouped([one.keys[name] for name in _KEY_COLUMNS], len(one))
     size = len(first)
-    if not one.extremes and _is_all(first, len(one)):  # no two lines are alike: nothing is copied
+    if not one.extremes and size == len(one):  # nothing is copied
         return replace(one, counts=dict(one.counts), sums=dict(one.sums), extremes={})
 
     def counted(column: Ints) -> Ints:
@@ -353,6 +362,9 @@ def _long(plan: Plan, parts: deque[Part]) -> tuple[dict[str, Any], Paths | None,
     long = {name: _joined([block.pop(name) for block in blocks if name in block]) for name in names}
     for name in (*_KEY_COLUMNS, *_INTEGER_COLUMNS):
         long[name] = long[name].astype(np.int64, copy=False)
+    for which in ("self", "total"):  # as a rule readings cover all: then one column does for both
+        if np.array_equal(long[f"{which}_covered"], long[f"{which}_ticks"]):
+            long[f"{which}_covered"] = long[f"{which}_ticks"]
     if not is_sliced:
         long |= dict.fromkeys(_SLICE_COLUMNS, np.broadcast_to(np.int64(0), len(long["row"])))
     for optional in (_STATISTICS_COLUMNS, _WORK_COLUMNS):
@@ -624,21 +636,16 @@ def _rows(
 
     paths, long = _in_order(plan, whole)
     keys = key_columns.key_columns(recording, plan, long, paths)
-    rows, _ = _groups([column.code for column in keys], len(whole))  # a line each, in the order of their keys
-    size = len(rows)
-    if not _is_all(rows, len(whole)):
-        for name in sums:
-            sums[name] = sums[name][rows]
-    unit = suffix(books)
-    columns: dict[str, Any] = {column.name: column.values(rows) for column in keys}
-    several = {name: of_key for name, of_key in columns.items() if name != "path" and len(of_key.values) > 1}
-    ranks = {name: of_key.rank[of_key.which] for name, of_key in several.items()}
-    order = [-sums["self"], -sums["total"], *ranks.values()]
+    unit, size = suffix(books), len(whole)
+    columns: dict[str, Any] = {column.name: column.values() for column in keys}
+    ranks = [columns[name].rank for name in sorted(columns, key="path".__eq__) if len(columns[name].values) > 1]
+    further = [lambda lines: -sums["total"][lines], *ranks]
     if plan.question.sliced:
-        slice_name = next(name for name in ("reading", "bin") if name in columns)
-        order = [ranks.get(slice_name, np.zeros(size)), *order]
-    sorted_ = np.lexsort(order[::-1])
-    del keys, several, ranks, order
+        slices = columns[next(name for name in ("reading", "bin") if name in columns)]
+        sorted_ = _sorted(slices.rank(), [lambda lines: -sums["self"][lines], *further])
+    else:
+        sorted_ = _sorted(-sums["self"], further)
+    del keys, ranks, further
     for name in ("self", "total"):
         columns[f"{name}_{unit}"] = sums[name]
     for name in RANGES:  # no range goes beyond what the devices may have used together
@@ -660,10 +667,10 @@ def _rows(
         columns |= _per_unit(columns, sums, counts.total(recording, plan.question.per, plan.begin, plan.end), unit)
     if unit != "j":
         columns["unit"] = (
-            [books[0].unit] * size if "signal" not in plan.question.keys else key_columns.units(books, long, rows)
+            [books[0].unit] * size if "signal" not in plan.question.keys else key_columns.units(books, long)
         )
     sums.clear()
-    del seconds, most, range_, capped, long, rows
+    del seconds, most, range_, capped, long
     nullable = {rate, *(f"{name}_{unit}" for name in RANGES)}
     # a column after the other, so that only one of them is there twice
     return pl.DataFrame([_in_rows(name, columns.pop(name), sorted_, name in nullable) for name in list(columns)])
@@ -718,37 +725,19 @@ def _per_unit(columns: Mapping[str, Any], sums: Mapping[str, Any], whole: float,
     return {"self_count": own, "count": all_counts, **divided, f"run_{unit}_per_unit": alone}
 
 
-def _is_all(rows: Ints, lines: int) -> bool:
-    """Whether these rows are all lines in their order."""
-    return len(rows) == lines and np.array_equal(rows, np.arange(lines))
-
-
-def _groups(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:
-    """Lines that are equal in all columns: the first of each group, groups in ascending order, and each line's group.
-
-    As np.unique over rows says it, which compares them byte by byte: here a row becomes one number.
-    """
-    number, groups = np.zeros(lines, np.int64), 1
-    for column in columns:
-        least, most = (int(column.min()), int(column.max())) if lines else (0, 0)
-        if least == most:
-            continue
-        if most - least < _MAX_DENSE_RATIO * lines:  # as a rule, and then nothing has to be sorted
-            which, count = column - least, most - least + 1
-        else:
-            values, which = np.unique(column, return_inverse=True)
-            count = len(values)
-        if groups * count >= 2**62:
-            number = np.unique(number, return_inverse=True)[1]
-            groups = lines
-        number, groups = number * count + which, groups * count
-    if groups > _MAX_DENSE_RATIO * lines:
-        _, first, group = np.unique(number, return_index=True, return_inverse=True)
-        return first, group
-    at = np.full(groups, -1)
-    at[number[::-1]] = np.arange(lines - 1, -1, -1)  # of several lines the last assignment stays, the first line
-    used = at >= 0
-    return at[used], (np.cumsum(used) - 1)[number]
+def _sorted(lead: npt.NDArray[Any], further: Sequence[Callable[[Ints], npt.NDArray[Any]]]) -> Ints:
+    """The order of lines by a column, and by further ones, which are made of the lines that it leaves tied."""
+    order: Ints = np.argsort(lead, kind="stable")
+    before, after = lead[order[:-1]], lead[order[1:]]
+    tied = (before == after) | (np.isnan(before) & np.isnan(after))
+    if tied.any():
+        del before, after  # of a million rows each column counts
+        some = np.append(tied, False) | np.append(False, tied)
+        lines = order[some]
+        for column in (*reversed(further), lead.__getitem__):
+            lines = lines[np.argsort(column(lines), kind="stable")]
+        order[some] = lines
+    return order
 
 
 def _in_order(plan: Plan, whole: RowSums) -> tuple[Paths | None, dict[str, Any]]:
@@ -769,7 +758,7 @@ def _in_order(plan: Plan, whole: RowSums) -> tuple[Paths | None, dict[str, Any]]
         some = by_depth[begin:end]
         some = some[np.lexsort((code[some], step[some], as_parent[parent[some]]))]
         number[some] = np.arange(begin, end)
-        first, group = _groups([as_parent[parent[some]], step[some]], len(some))
+        first, group = grouped([as_parent[parent[some]], step[some]], len(some))
         as_parent[some] = begin + first[group]
         order.append(some)
     at = np.concatenate([*order, np.empty(0, np.int64)]).astype(np.int64)

@@ -34,7 +34,7 @@ from .convert import batches
 from .identity import CopyError, Files
 from .readings import Readings, SignalSurvey, gather, hosts, install, look, of_signals, packed, remote
 from .tasks import TASKS_PER_SLOT, Large, Task, cut
-from .work import LINES, EngineResult, Work, reduce, solve
+from .work import LINES, EngineResult, Work, reduce, solve, together
 
 RETRIES = 2  # of a task that failed; Dask itself repeats what a dead worker was doing
 ROUNDS = 3  # how often what was scattered may be lost with its workers
@@ -275,7 +275,7 @@ def _solved(data: bytes, order: bytes) -> bytes:
     """Solve whole groups."""
     common, task, how = _opened(data, order)
     work = _work(common, task)
-    sums = reduce(work, (solve(work, group) for group in task.groups), how, task.sources)
+    sums = reduce(work, (solve(work, group) for group in together(work, task.groups)), how, task.sources)
     return _answer(rollup.merged(task.plan.keys, sums), _seen(common.recording.spans.problems(), task.locations))
 
 

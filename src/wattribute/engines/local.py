@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ..attribution.join import GroupResult, users
 from ..errors import OptionError
 from .tasks import events_of
-from .work import EngineResult, Work, reduce, solve
+from .work import EngineResult, Work, reduce, solve, together
 
 
 def run(work: Work) -> EngineResult:
@@ -23,7 +23,7 @@ def run(work: Work) -> EngineResult:
         raise OptionError(f"engine 'local' is this machine and takes no address ({work.where!r})")
     count = work.threads if work.threads is not None else available()
     if count <= 1:
-        return EngineResult(reduce(work, (solve(work, group) for group in work.groups)))
+        return EngineResult(reduce(work, (solve(work, group) for group in together(work, work.groups))))
     pool = ThreadPoolExecutor(count)
     try:
         return EngineResult(reduce(work, _solved(work, pool, count)))
@@ -43,7 +43,7 @@ def _solved(work: Work, pool: ThreadPoolExecutor, count: int) -> Iterator[GroupR
         else:
             small.append(group)
     running = deque[Future[GroupResult]]()
-    for group in small:
+    for group in together(work, small):
         running.append(pool.submit(solve, work, group))
         if len(running) > 2 * count:  # no more are held than threads need
             yield running.popleft().result()

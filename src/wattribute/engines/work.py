@@ -13,7 +13,8 @@ question before and makes the tables afterwards, so engines cannot differ in eit
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..attribution.join import GroupResult, Map, Plan, books, users
@@ -42,6 +43,7 @@ class EngineResult(NamedTuple):
     unfinished: str = ""  # what could not be finished, and why
 
 
+MAX_GROUPS, MAX_EVENTS = 64, 1 << 21  # of groups that are solved together
 LINES = 1 << 19  # sums of so many locations, devices and rows are held before they are added up: 100 MB
 
 
@@ -65,6 +67,23 @@ def reduce(
     if waiting or not done:
         done.append(reduced(work.plan, how, drained(waiting), numbers))
     return done
+
+
+def together(work: Work, groups: Iterable[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    """Neighbouring groups of one view as one, as long as they are small: a call for each costs more than the work."""
+    sources, events = work.plan.sources, work.recording.locations.events
+    some: list[tuple[int, ...]] = []
+    size = 0
+    for group in groups:
+        own = int(events[users(work.plan, group)].sum())
+        is_other = bool(some) and sources[group[0]].of != sources[some[0][0]].of
+        if some and (is_other or len(some) >= MAX_GROUPS or size + own > MAX_EVENTS):
+            yield tuple(chain(*some))
+            some, size = [], 0
+        some.append(group)
+        size += own
+    if some:
+        yield tuple(chain(*some))
 
 
 def solve(work: Work, group: Sequence[int], each: Map[Any, Any] = map) -> GroupResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -119,17 +119,22 @@ class Fold:
         paths = columns.pop("paths", None)
         return cls(**columns, paths=None if paths is None else Paths(*paths))
 
-    def apart(self) -> list[Fold]:
-        """The fold of each location."""
+    def apart(self, sizes: Sequence[int] | None = None) -> list[Fold]:
+        """The fold of each location, or of so many neighbours each."""
         if self.ends is None:
             return [self]
+        sizes = sizes or [1] * len(self.ends)
+        ends, last = [0, *self.ends.tolist()], list(accumulate(sizes, initial=0))
         columns = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("paths", "ends")}
         there = {name: column for name, column in columns.items() if column is not None}
         folds = []
-        for begin, end in pairwise([0, *self.ends.tolist()]):
+        for first, behind in pairwise(last):
+            begin, end = ends[first], ends[behind]
             own = {name: column[..., begin:end] for name, column in there.items()}
             paths = None if self.paths is None else Paths(self.paths.frame[begin:end], self.paths.parent[begin:end])
-            folds.append(replace(self, **own, paths=paths, ends=None))
+            folds.append(
+                replace(self, **own, paths=paths, ends=self.ends[first:behind] - begin if behind - first > 1 else None)
+            )
         return folds
 
 
@@ -205,14 +210,14 @@ class Guesses(Protocol):
     def fold_many(
         self,
         locations: Sequence[int],
-        curves: Sequence[Curve],
+        curves: Sequence[Sequence[Curve]],
         keys: Keys,
         busy: Sequence[tuple[int, int]] | None = None,
         entered_only: bool = False,
     ) -> Fold:
         """``fold`` of several locations of one kind, up to the first that is not ``busy`` as expected, side by side.
 
-        ``entered_only`` leaves out rows that were never entered: see ``Fold.row``.
+        Each has curves of its own: as many, and with bounds or without, as the others have. ``entered_only`` leaves out rows that were never entered: see ``Fold.row``.
         """
         ...
 

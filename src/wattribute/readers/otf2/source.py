@@ -82,7 +82,7 @@ class OTF2Spans:
         return Intervals(columns["start"], columns["end"])
 
     def fold(self, location: int, curves: Sequence[Curve], keys: Keys) -> Fold:
-        [fold] = self.fold_many([location], curves, keys).apart()
+        [fold] = self.fold_many([location], [curves], keys).apart()
         return fold
 
     def guess_busy(
@@ -93,7 +93,7 @@ class OTF2Spans:
     def fold_many(
         self,
         locations: Sequence[int],
-        curves: Sequence[Curve],
+        curves: Sequence[Sequence[Curve]],
         keys: Keys,
         busy: Sequence[tuple[int, int]] | None = None,
         entered_only: bool = False,

@@ -84,6 +84,7 @@ def test_groups_merged_one_after_the_other_give_the_same_bits(keys, monkeypatch)
     recording = ranks(hosts=4)
     whole, merges = attribute(recording, **keys), []
     monkeypatch.setattr(work, "LINES", 1)
+    monkeypatch.setattr(work, "MAX_GROUPS", 1)
     monkeypatch.setattr(work, "merged", lambda *given: merges.append(given) or merged(*given))
     assert_frame_equal(attribute(recording, **keys).rows, whole.rows, check_exact=True)
     assert merges

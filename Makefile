@@ -9,7 +9,7 @@ PAIR   := -n 2 --dist loadfile --no-loadscope-reorder
 
 LOWEST := .venv-lowest
 
-.PHONY: demo test test-lowest test-machines check system bench truth fuzz docs clean setup wheel wheels recipes format hooks coverage
+.PHONY: demo test test-lowest test-machines check check-types check-style check-page system bench truth fuzz docs clean setup wheel wheels recipes format hooks coverage
 
 setup: $(STAMP)
 
@@ -67,11 +67,18 @@ recipes:
 	$(BIN)/python tools/make_recipes.py dist/*.tar.gz
 
 check: $(STAMP)
+	@$(MAKE) --no-print-directory --output-sync --jobs 2 check-types check-style check-page
+
+check-types: $(STAMP)
+	$(BIN)/mypy
+
+check-style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror src/wattribute/_core/*.[ch]
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+check-page: $(STAMP)
 	@sh tools/page/check.sh
 
 # what `make check` would complain about, where a program can repair it

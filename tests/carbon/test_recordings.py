@@ -11,7 +11,7 @@ import pytest
 from wattribute import attribute, save
 from wattribute.carbon import Site, World, emissions, with_emissions
 from wattribute.carbon.cache import Cache
-from wattribute.carbon.recordings import counted, curve
+from wattribute.carbon.recordings import counted
 from wattribute.cli import main
 from wattribute.errors import OptionError
 from wattribute.model import Device, Signal
@@ -159,13 +159,15 @@ def test_of_a_command_its_share_counts_and_it_is_said(tmp_path, carbon):
     assert "1.75 kJ ± 0.33 in 1 h 30 min, the command's share of the machine (--scope process)" in said
 
 
-def test_devices_with_readings_at_other_times(offline):
+def test_devices_with_readings_at_other_times(tmp_path, offline):
     devices = (Device("GPU 0", "gpu", "n0"), Device("GPU 1", "gpu", "n0"))
     signals = (counter("GPU 0", [(0, 0), (10, 100)]), counter("GPU 1", [(5, 7), (15, 57)]))
-    times_ns, joules = curve(recording(devices=devices, signals=signals))
+    table = tmp_path / "grid.csv"
+    table.write_text("time,g_per_kwh\n" + "".join(f"2024-09-04T14:00:{s:02}Z,{100 + s}\n" for s in (0, 5, 10)))
+    found = emissions(recording(devices=devices, signals=signals), intensity=str(table), outside=offline)
     # 0 s: 0; 5 s: 50 + 0; 10 s: 100 + 25; 15 s: 100 + 50
-    assert times_ns.tolist() == [0, 5 * S, 10 * S, 15 * S]
-    assert joules.tolist() == pytest.approx([0, 50, 125, 150])
+    assert [part.energy_j for part in found.slices] == pytest.approx([50, 75, 25])
+    assert found.duration_s == 15
 
 
 def test_a_recording_without_a_wall_clock(grid_table, offline):

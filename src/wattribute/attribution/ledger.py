@@ -130,9 +130,9 @@ def fault_of(signal: Signal, clock: Clock) -> str:
     digest = getattr(signal, "digest", None)
     if digest is not None:  # known from where its readings are, see engines.readings
         return str(digest.fault)
-    values = np.asarray(signal.values)
-    if not bool((values != values[:1]).any()):
+    if not signal.moves:
         return DID_NOT_MOVE
+    values = np.asarray(signal.values)
     falls = bool((values[1:] < values[:-1]).any())
     if falls and any(problem.kind == "reset" for problem in energy(signal, clock).problems):
         return "was reset"

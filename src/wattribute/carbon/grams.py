@@ -12,7 +12,7 @@ The views and ``run`` call :func:`of_curve`; :mod:`.recordings` calls it for rec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -143,22 +143,45 @@ def of_curve(
         raise NoDataError("no energy over time: nothing to compute emissions of")
     if np.any(np.diff(times) < 0) or not np.all(np.isfinite(energy)):
         raise NoDataError("the energy curve is out of order or not finite")
-    start, end = int(times[0]), int(times[-1])
-    resolved = resolve(zone, intensity, start if wall_clock else None, end if wall_clock else None, outside)
-    return _result(
-        _slices(times, energy, resolved.profile, (site or Site()).pue), resolved, site or Site(), (end - start) / 1e9
-    )
+
+    def joules(ns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        at = np.interp(ns, times - times[0], energy)
+        at[0], at[-1] = energy[0], energy[-1]
+        return at
+
+    given: dict[str, Any] = {"zone": zone, "intensity": intensity, "site": site, "outside": outside}
+    return of_energy(joules, int(times[0]), int(times[-1]), wall_clock=wall_clock, **given)
+
+
+def of_energy(
+    joules: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]],
+    start_ns: int,
+    end_ns: int,
+    *,
+    zone: str | None = None,
+    intensity: float | str | None = None,
+    site: Site | None = None,
+    wall_clock: bool = True,
+    outside: World | None = None,
+) -> Emissions:
+    """As :func:`of_curve`, of a function: the joules used up to moments, in ns since the start; the last is the end."""
+    site, ends = site or Site(), (start_ns, end_ns) if wall_clock else (None, None)
+    resolved = resolve(zone, intensity, *ends, outside)
+    slices = _slices(joules, start_ns, end_ns, resolved.profile, site.pue)
+    return _result(slices, resolved, site, (end_ns - start_ns) / 1e9)
 
 
 def _slices(
-    times: npt.NDArray[np.int64], energy: npt.NDArray[np.float64], profile: Profile, pue: float
+    joules_at: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]],
+    origin: int,
+    end: int,
+    profile: Profile,
+    pue: float,
 ) -> tuple[Slice, ...]:
-    origin, end = int(times[0]), int(times[-1])
     steps = [s for s in profile.steps if s.start_ns < max(end, origin + 1) and s.end_ns > origin]
     edges = [max(steps[0].start_ns, origin), *(min(step.end_ns, end) for step in steps)]
     # relative to the start: a float of ns since 1970 is only exact to 256 ns
-    at = np.interp([edge - origin for edge in edges], times - origin, energy)
-    at[0], at[-1] = energy[0], energy[-1]
+    at = joules_at(np.array([edge - origin for edge in edges], np.int64))
     parts = []
     for i, step in enumerate(steps):
         joules = float(at[i + 1] - at[i])

@@ -30,7 +30,7 @@ from ..model import Attribution, Question, Recording
 from ..model.coverage import unseen
 from ..reading import as_recording
 from ..units import J_PER_KWH
-from .grams import Emissions, Site, Slice, of_curve
+from .grams import Emissions, Site, Slice, of_curve, of_energy
 from .intensity import World
 from .intensity_curve import parse_time
 
@@ -81,9 +81,17 @@ def of_recording(
         given = {**given, **recorded_place(recording)}
     scope = scope_of(recording, question)
     devices = counted(recording, question)
-    times_ns, joules = _curve(recording, question, devices)
+    begin, end = _ends(recording, question, devices)
     epoch_ns = recording.clock.epoch_ns if start is None else moment(start)
-    total = of_curve(times_ns + (epoch_ns or 0), joules, wall_clock=epoch_ns is not None, **given)
+
+    def joules(ns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        ticks = begin + np.rint(ns * (recording.clock.ticks_per_s / 1e9)).astype(np.int64)
+        ticks[-1] = end
+        own = (own_curve(recording, one, question, begin, end).at(ticks) for one, _ in devices)
+        return sum(own, np.zeros(len(ticks)))
+
+    first_ns, last_ns = (recording.clock.ns(tick) + (epoch_ns or 0) for tick in (begin, end))
+    total = of_energy(joules, first_ns, last_ns, wall_clock=epoch_ns is not None, **given)
     low, high = energy_range(recording, question, devices)
     window = (None, None) if None in recording.life else question.window(recording)
     parts = unseen(recording, ((one.device.name, part.coverage(*window)) for one, part in devices))
@@ -131,31 +139,14 @@ def moment(start: str | int) -> int:
         raise OptionError(f"{start!r} is not a time; give one like 2024-09-04T14:00Z") from None
 
 
-def curve(
-    recording: Recording, question: Question | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The energy of all that was metered so far, at every reading: ns since the recording's start, joules.
-
-    Of a recording of ``run`` it is the child's life, as in its summary; in the scope of a process the command's part.
-    """
-    question = question or Question()
-    return _curve(recording, question, counted(recording, question))
-
-
-def _curve(
-    recording: Recording, question: Question, devices: Sequence[tuple[MeteredDevice, Energy]]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    all_times = [part.times for _, part in devices if len(part.times)]
-    if not all_times:
+def _ends(recording: Recording, question: Question, devices: Sequence[tuple[MeteredDevice, Energy]]) -> tuple[int, int]:
+    """From where to where emissions are computed, in ticks: of a run the child's life, else all that was metered."""
+    times = [part.times for _, part in devices if len(part.times)]
+    if not times:
         raise NoDataError("no device counts: `wattribute attribute` says why for each of them")
-    times = np.unique(np.concatenate(all_times))
     first, last = question.window(recording)
-    begin = times[0] if first is None else first
-    end = times[-1] if last is None else max(last, begin)
-    times = np.unique(np.concatenate([np.clip(times, begin, end), [begin, end]])).astype(np.int64)
-    own = (own_curve(recording, one, question, begin, end) for one, _ in devices)
-    joules = sum((part.at(times) for part in own), np.zeros(len(times)))
-    return recording.clock.ns(times), joules
+    begin = min(int(some[0]) for some in times) if first is None else first
+    return begin, max(max(int(some[-1]) for some in times) if last is None else last, begin)
 
 
 def counted(recording: Recording, question: Question | None = None) -> list[tuple[MeteredDevice, Energy]]:
@@ -216,7 +207,8 @@ def _scaled(attribution: Attribution, grams_per_j: float) -> Attribution:
 
 
 def _sliced(attribution: Attribution, slices: Sequence[Slice], whole: Emissions) -> Attribution:
-    origin = slices[0].start_ns - int(curve(attribution.recording, attribution.question)[0][0])
+    recording, question = attribution.recording, attribution.question
+    origin = slices[0].start_ns - recording.clock.ns(_ends(recording, question, counted(recording, question))[0])
     question = attribution.question.but(bounds=False, per=None)
     rows: list[pl.DataFrame] = []
     devices: list[pl.DataFrame] = []

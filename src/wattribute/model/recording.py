@@ -101,13 +101,13 @@ class Signal:
         """The type of the values."""
         return self.values.dtype
 
-    @property
+    @cached_property
     def extent(self) -> tuple[int, int, float]:
         """The times of the first and the last reading, and the median time between two."""
         times = self.times
         return int(times[0]), int(times[-1]), median_step(times) if len(times) > 1 else 0.0
 
-    @property
+    @cached_property
     def moves(self) -> bool:
         """Whether any reading differs from the first."""
         return bool((self.values != self.values[:1]).any())

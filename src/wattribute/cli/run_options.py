@@ -168,18 +168,28 @@ class ResultFiles:
 
         return [stack.enter_context(LivePlot())]
 
-    def write(self, done: RunResult, in_container: bool) -> list[str]:
-        """Write summary and plot; gives what could not be written, a line each."""
+    def write(self, done: RunResult) -> list[str]:
+        """Write the summary; gives what could not be written, a line each."""
         if done.recording is None or done.summary is None or done.metrics is None:
             return []
-        from ..views.result_files import write_plot, write_summary
+        from ..views.result_files import write_summary
 
-        drawn = self.live_plot or in_container if self.plot is None else self.plot
         try:
             write_summary(done.summary, done.metrics, done.folder)
-            if drawn:
-                write_plot(done.recording, done.folder)
         except WattributeError as error:  # the program's exit code stands
+            return [str(error)]
+        return []
+
+    def draw(self, done: RunResult, in_container: bool) -> list[str]:
+        """Write the plot; gives what could not be written, a line each."""
+        wanted = self.live_plot or in_container if self.plot is None else self.plot
+        if not wanted or not done.saved or done.recording is None:
+            return []
+        from ..views.result_files import write_plot
+
+        try:
+            write_plot(done.recording, done.folder)
+        except WattributeError as error:
             return [str(error)]
         return []
 

@@ -154,10 +154,7 @@ def run(arguments: Namespace) -> int:
         print(f"wattribute: stopped after {len(runs)} of {arguments.repeat} runs", file=sys.stderr)
     with contextlib.suppress(OSError, SystemExit):  # stderr is closed (Rich exits then); the exit code counts
         _report(runs, quiet, format, arguments.per)
-    with contextlib.suppress(OSError, KeyboardInterrupt):
-        for one in runs:  # after the numbers: starting the charting library takes seconds on a busy machine
-            for line in files.draw(one, container is not None):
-                print(f"wattribute: {line}", file=sys.stderr)
+    files.draw(runs, container is not None)  # after the numbers: on a busy machine it takes seconds
     return next((one.exit_code for one in runs if one.exit_code), 128 + stopped_by if stopped_by else 0)
 
 

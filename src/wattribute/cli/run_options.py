@@ -7,9 +7,10 @@ import contextlib
 import itertools
 import os
 import re
+import sys
 import time
 from argparse import SUPPRESS, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,18 +181,19 @@ class ResultFiles:
             return [str(error)]
         return []
 
-    def draw(self, done: RunResult, in_container: bool) -> list[str]:
-        """Write the plot; gives what could not be written, a line each."""
+    def draw(self, runs: Sequence[RunResult], in_container: bool) -> None:
+        """Write the plots that are wanted; says what could not be written. Ctrl-C leaves the rest undrawn."""
         wanted = self.live_plot or in_container if self.plot is None else self.plot
-        if not wanted or not done.saved or done.recording is None:
-            return []
-        from ..views.result_files import write_plot
+        with contextlib.suppress(OSError, KeyboardInterrupt):
+            for done in runs:
+                if not wanted or not done.saved or done.recording is None:
+                    continue
+                from ..views.result_files import write_plot
 
-        try:
-            write_plot(done.recording, done.folder)
-        except WattributeError as error:
-            return [str(error)]
-        return []
+                try:
+                    write_plot(done.recording, done.folder)
+                except WattributeError as error:  # the program's exit code stands
+                    print(f"wattribute: {error}", file=sys.stderr)
 
 
 def add_result_files(parser: Parser) -> None:

@@ -59,9 +59,8 @@ def test_text_shows_hostile_names_as_they_are_and_unknowns_as_such(tmp_path):
 
 def test_a_picture_when_asked_for(fake, tmp_path):
     pytest.importorskip("altair", reason="the plot extra is not installed")
-    assert run(tmp_path, fake, "--", "sleep", "0.3").returncode == 0
-    recording = wattribute.read(tmp_path / "x.watt")
-    assert write_plot(recording, tmp_path).read_bytes().startswith(PNG)
+    assert run(tmp_path, fake, "--plot", "--", "sleep", "0.3").returncode == 0
+    assert (tmp_path / "x.watt" / "metrics_plot.png").read_bytes().startswith(PNG)
     with pytest.raises(wattribute.WattributeError, match="no signal of"):
         write_plot(wattribute.Recording(), tmp_path)
 

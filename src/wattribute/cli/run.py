@@ -129,7 +129,7 @@ def run(arguments: Namespace) -> int:
             observers = (*_observers(stack, is_shown), *files.observers(stack))
             done = run_command(argv, target, observers=observers, **options)
             runs.append(replace(done, saved=done.saved and not arguments.no_save))
-            trouble = () if arguments.no_save else files.write(done, container is not None)
+            trouble = () if arguments.no_save else files.write(done)
         for line in (*done.trouble, *trouble):
             print(f"wattribute: {line}", file=sys.stderr)
         return done
@@ -154,6 +154,7 @@ def run(arguments: Namespace) -> int:
         print(f"wattribute: stopped after {len(runs)} of {arguments.repeat} runs", file=sys.stderr)
     with contextlib.suppress(OSError, SystemExit):  # stderr is closed (Rich exits then); the exit code counts
         _report(runs, quiet, format, arguments.per)
+    files.draw(runs, container is not None)  # after the numbers: on a busy machine it takes seconds
     return next((one.exit_code for one in runs if one.exit_code), 128 + stopped_by if stopped_by else 0)
 
 

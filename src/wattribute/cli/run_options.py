@@ -7,9 +7,10 @@ import contextlib
 import itertools
 import os
 import re
+import sys
 import time
 from argparse import SUPPRESS, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,20 +169,31 @@ class ResultFiles:
 
         return [stack.enter_context(LivePlot())]
 
-    def write(self, done: RunResult, in_container: bool) -> list[str]:
-        """Write summary and plot; gives what could not be written, a line each."""
+    def write(self, done: RunResult) -> list[str]:
+        """Write the summary; gives what could not be written, a line each."""
         if done.recording is None or done.summary is None or done.metrics is None:
             return []
-        from ..views.result_files import write_plot, write_summary
+        from ..views.result_files import write_summary
 
-        drawn = self.live_plot or in_container if self.plot is None else self.plot
         try:
             write_summary(done.summary, done.metrics, done.folder)
-            if drawn:
-                write_plot(done.recording, done.folder)
         except WattributeError as error:  # the program's exit code stands
             return [str(error)]
         return []
+
+    def draw(self, runs: Sequence[RunResult], in_container: bool) -> None:
+        """Write the plots that are wanted; says what could not be written. Ctrl-C leaves the rest undrawn."""
+        wanted = self.live_plot or in_container if self.plot is None else self.plot
+        with contextlib.suppress(OSError, KeyboardInterrupt):
+            for done in runs:
+                if not wanted or not done.saved or done.recording is None:
+                    continue
+                from ..views.result_files import write_plot
+
+                try:
+                    write_plot(done.recording, done.folder)
+                except WattributeError as error:  # the program's exit code stands
+                    print(f"wattribute: {error}", file=sys.stderr)
 
 
 def add_result_files(parser: Parser) -> None:

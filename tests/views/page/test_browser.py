@@ -566,6 +566,13 @@ def test_pictures_of_many_spans_come_from_the_tiles_and_say_so(tab, monkeypatch)
             assert drawn["sum"] == pytest.approx(exact["sum"])
         tab.brush(0.3, 0.62)
         assert re.search(r"it shows 30\d.* ms … 6\d\d.* ms", tab.page.locator(".tools").inner_text())
+        tab.tab("table")
+        assert "At the tiles' resolution" in tab.page.locator(".tools").inner_text()
+        assert tab.page.evaluate("wattribute.tab.data.rows[0].calls") is None
+        tab.page.click("text=exact")
+        tab.settle()
+        assert "resolution" not in tab.page.locator(".tools").inner_text()
+        assert tab.page.evaluate("wattribute.tab.data.rows[0].calls") > 0
 
 
 def test_exports_of_what_is_on_screen(tab, served, simple):

@@ -153,10 +153,10 @@ def coarse_table(tiles: Tiles, blocks: BlockSums, range_: tuple[int, int] | None
     books = tiles.books(a, b)
     joules: dict[Any, float] = {}
     rows: list[dict[str, Any]] = []
-    cut = {"more": 0, "more_j": 0.0}
+    more, more_j = 0, 0.0
     if by in ("frame", "role"):
-        found, rest = blocks.rows(range_)
-        cut = {"more": blocks.smaller_rows, "more_j": rest}
+        found, more_j = blocks.rows(range_)
+        more = blocks.smaller_rows
         for frame, of, own, ticks in found:
             name, short, role, *_ = tiles.frames.row(frame)
             if by == "role":
@@ -179,8 +179,11 @@ def coarse_table(tiles: Tiles, blocks: BlockSums, range_: tuple[int, int] | None
         {"self_j": own, "frame": name, "short": name, **look("other", name)} for name, own in joules.items() if own
     ]
     error = {"estimated": True, "gain_error": model_error(addable(books))}
+    rows.sort(key=lambda row: -row["self_j"])
+    rows, rest = rows[:MOST_ROWS], rows[MOST_ROWS:]
     rows = [with_range(dict.fromkeys(_NUMBERS) | row, "self_j", error) for row in rows]
-    return {"devices": books, "rows": sorted(rows, key=lambda row: -row["self_j"]), "problems": [], **cut}
+    cut = {"more": more + len(rest), "more_j": math.fsum([more_j, *(row["self_j"] for row in rest)])}
+    return {"devices": books, "rows": rows, "problems": [], **cut}
 
 
 def _place(row: Mapping[str, Any], by: str) -> str:

@@ -205,16 +205,24 @@ _FIELDS = ("times", "values", "edges", "low", "high")
 
 
 def save(metered: PageEnergy, path: Path) -> dict[str, Any]:
-    """Write the arrays to ``path`` (.npz), each array once; returns the rest, for the manifest."""
-    arrays: dict[str, Any] = {}
-    seen: dict[int, str] = {}
+    """Write the arrays to ``path`` (.npz), each array once; returns the rest, for the manifest.
 
-    def put(array: Any) -> str | None:
+    Arrays of one type stand behind one another: thousands of entries would take seconds to open.
+    """
+    pools: dict[str, list[Any]] = {}
+    ends: dict[str, int] = {}
+    seen: dict[int, list[Any]] = {}
+
+    def put(array: Any) -> list[Any] | None:
+        """Where an array is: its type, and the first and last of its values."""
         if array is None:
             return None
         if id(array) not in seen:
-            seen[id(array)] = f"a{len(seen)}"
-            arrays[seen[id(array)]] = array
+            kind = array.dtype.name
+            begin = ends.get(kind, 0)
+            ends[kind] = begin + len(array)
+            pools.setdefault(kind, []).append(array)
+            seen[id(array)] = [kind, begin, ends[kind]]
         return seen[id(array)]
 
     def pack(curve: Curve) -> dict[str, Any]:
@@ -231,24 +239,30 @@ def save(metered: PageEnergy, path: Path) -> dict[str, Any]:
             for location, uses in metered.uses.items()
         },
     }
-    np.savez(path, allow_pickle=False, **arrays)
+    np.savez(path, allow_pickle=False, **{kind: np.concatenate(arrays) for kind, arrays in pools.items()})
     return rest
 
 
 def load(rest: Mapping[str, Any], path: Path) -> PageEnergy:
     """Load what ``save`` wrote."""
     with np.load(path, allow_pickle=False) as arrays:
-        kept = {name: arrays[name] for name in arrays.files}
+        pools = {kind: arrays[kind] for kind in arrays.files}
+    taken: dict[tuple[Any, ...], Any] = {}
+
+    def take(place: Sequence[Any]) -> Any:
+        """The array at a place, the same one each time: lanes are recognised by the arrays that they share."""
+        kind, begin, end = place
+        return taken.setdefault((kind, begin, end), pools[kind][begin:end])
 
     def unpack(entry: Mapping[str, Any]) -> Curve:
-        columns: dict[str, Any] = {name: None if entry[name] is None else kept[entry[name]] for name in _FIELDS}
-        pieces = Intervals(kept[entry["from"]], kept[entry["to"]])
+        columns: dict[str, Any] = {name: None if entry[name] is None else take(entry[name]) for name in _FIELDS}
+        pieces = Intervals(take(entry["from"]), take(entry["to"]))
         return Curve(**columns, pieces=pieces, latency_ticks=entry["latency"])
 
     uses = {
-        int(location): [Use(entry["device"], unpack(entry), kept[entry["keep"]]) for entry in entries]
+        int(location): [Use(entry["device"], unpack(entry), take(entry["keep"])) for entry in entries]
         for location, entries in rest["uses"].items()
     }
-    busy = {int(device): Intervals(kept[start], kept[end]) for device, (start, end) in rest["busy"].items()}
+    busy = {int(device): Intervals(take(start), take(end)) for device, (start, end) in rest["busy"].items()}
     burned, drawn = ([unpack(entry) for entry in rest[name]] for name in ("burned", "drawn"))
     return PageEnergy(rest["books"], burned, uses, busy, drawn)

@@ -105,7 +105,7 @@ export class Table {
     const sum = shown.reduce((total, row) => total + row.self_j, app.searching ? 0 : this.data.more_j ?? 0);
     const share = shown.reduce((total, row) => total + (row.share || 0), 0);
     const small = this.data.more ? ` of the largest; ${count(this.data.more)} smaller rows ${app.searching ? "were not searched" : "are in the sum"}` : "";
-    const foot = el("tr", {}, el("td", { class: "name", text: `total: ${count(shown.length)} rows${small}${shown.length > MOST_ROWS ? `, ${MOST_ROWS} shown` : ""}` }),
+    const foot = el("tr", {}, el("td", { class: "name", text: `total: ${count(shown.length)} ${shown.length === 1 ? "row" : "rows"}${small}${shown.length > MOST_ROWS ? `, ${MOST_ROWS} shown` : ""}` }),
       ...(this.inSeconds
         ? [el("td", { id: "sum", text: si(shown.reduce((total, row) => total + row.self_ns, 0) / 1e9, "s") }), el("td", { text: percent(share, 1) }), el("td"), el("td")]
         : [el("td", { id: "sum", text: si(sum, "J"), "data-j": sum, title: `${sum} J` }), el("td"), el("td", { text: percent(share, 1) }), ...Array.from({ length: 4 }, () => el("td"))]));

@@ -1,5 +1,6 @@
 """Busy intervals that are guessed change nothing but the number of passes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import wattribute
 from wattribute.attribution import join
 from wattribute.attribution.single_pass import _guessed
+from wattribute.engines import work
 from wattribute.model import Question
 from wattribute.readers.otf2.source import OTF2Spans
 from wattribute.readers.otf2.writer import Writer
@@ -23,25 +25,33 @@ OTHERS_AROUND = [(0, "enter", 3), (5, "enter", 1), (300, "leave", 1), (800, "lea
 EMPTY: list[Any] = []
 
 
-def archive(folder: Path, ranks: list[list[Any]]) -> Path:
-    """Ranks on one host whose device is read every 100 ticks."""
+GPU = ("A2rocm_smi:::energy_count:device=0", "uJ")
+
+
+def archive(folder: Path, *hosts: list[list[Any]], sensors: Sequence[tuple[str, str]] = (GPU,)) -> Path:
+    """Ranks on hosts whose device is read every 100 ticks."""
     with Writer(folder, offset_ticks=OFFSET) as trace:
         for name in ("main", "work", "wait", "hidden"):
             trace.region(name)
-        metric = trace.metric_class([trace.member("A2rocm_smi:::energy_count:device=0", "uJ")])
-        node = trace.node("host", "node", domain="shared_memory")
-        for rank, calls in enumerate(ranks):
-            location = trace.location("Master thread", trace.process(f"MPI Rank {rank}", node))
-            location.map_ids("region", {0: 0, 1: 2, 2: 1, 3: 3})
-            for time, what, region in calls:
-                getattr(location, what)(OFFSET + 7 * rank + time, region)
-            location.clock_offset(OFFSET, 3 * rank)
-            location.clock_offset(OFFSET + 1000, 3 * rank + 2)
-        meter = trace.location("energy", trace.process("meter", node), "metric")
-        instance = trace.metric_instance(metric, meter.number, "node", node)
-        times = np.arange(OFFSET - 100, OFFSET + 1200, 100)
-        meter.readings(times, instance, np.cumsum(np.arange(len(times)) * 1_000_003))
+        metrics = [trace.metric_class([trace.member(*sensor)]) for sensor in sensors]
+        for number, ranks in enumerate(hosts):
+            _host(trace, f"host{number}", ranks, metrics[number % len(metrics)])
     return folder / "traces.otf2"
+
+
+def _host(trace: Writer, name: str, ranks: list[list[Any]], metric: int) -> None:
+    node = trace.node(name, "node", domain="shared_memory")
+    for rank, calls in enumerate(ranks):
+        location = trace.location("Master thread", trace.process(f"MPI Rank {rank}", node))
+        location.map_ids("region", {0: 0, 1: 2, 2: 1, 3: 3})
+        for time, what, region in calls:
+            getattr(location, what)(OFFSET + 7 * rank + time, region)
+        location.clock_offset(OFFSET, 3 * rank)
+        location.clock_offset(OFFSET + 1000, 3 * rank + 2)
+    meter = trace.location("energy", trace.process("meter", node), "metric")
+    instance = trace.metric_instance(metric, meter.number, "node", node)
+    times = np.arange(OFFSET - 100, OFFSET + 1200, 100)
+    meter.readings(times, instance, np.cumsum(np.arange(len(times)) * 1_000_003))
 
 
 def passes(monkeypatch: pytest.MonkeyPatch, anchor: Path, guessing: bool, **given: Any) -> tuple[Any, list[int]]:
@@ -93,3 +103,20 @@ def test_what_is_more_than_one_fold_is_not_guessed(tmp_path: Path, given: dict[s
     for options, guessed in ((given, set()), ({}, {0, 1})):
         plan = join.plan(recording, Question(**options))
         assert set(_guessed(recording, plan, join.groups(plan)[0], map)) == guessed
+
+
+@pytest.mark.parametrize("by", ["process,frame", "device,path", "device,frame"])
+def test_groups_that_are_solved_together_give_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    power, other = ("A2rocm_smi:::power_average:device=0", "uW"), ("acme:::energy", "uJ")
+    sensors = (GPU, GPU, power, power, GPU, GPU, other)
+    hosts = [[WHOLE], [WHOLE, WHOLE], [WHOLE, EMPTY], [GAPS, WHOLE], [WHOLE], [TOUCHING], [WHOLE, WHOLE, WHOLE]]
+    anchor = archive(tmp_path / "trace", *hosts, sensors=sensors)
+    together = wattribute.attribute(anchor, threads=1, by=by)
+    monkeypatch.setattr(work, "MAX_GROUPS", 1)
+    apart = wattribute.attribute(anchor, threads=1, by=by)
+    for name in ("rows", "devices"):
+        assert getattr(together, name).equals(getattr(apart, name), null_equal=True)
+    assert together.devices.height == len(hosts)
+    assert together.problems == apart.problems

@@ -217,7 +217,8 @@ class Guesses(Protocol):
     ) -> Fold:
         """``fold`` of several locations of one kind, up to the first that is not ``busy`` as expected, side by side.
 
-        Each has curves of its own: as many, and with bounds or without, as the others have. ``entered_only`` leaves out rows that were never entered: see ``Fold.row``.
+        Each has curves of its own: as many, and with bounds or without, as the others have. ``entered_only`` leaves out
+        rows that were never entered: see ``Fold.row``.
         """
         ...
 

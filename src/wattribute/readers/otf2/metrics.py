@@ -107,10 +107,8 @@ def resolve(definitions: Definitions, metric: str | None, metric_kinds: Sequence
 def _member(definitions: Definitions, record: tuple[Any, ...], overrides: Sequence[Override]) -> Member:
     _, name_ref, description, _, mode, value_type, base, exponent, unit_ref = record
     name, unit = definitions.text(name_ref), definitions.text(unit_ref)
-    if exponent >= 1 << 63:
-        exponent -= 1 << 64
-    scale = Fraction(10 if base == 1 else 2) ** exponent if abs(exponent) <= _LARGEST_EXPONENT else Fraction(1)
-    kind = _KINDS.get(mode & 15, "gauge")
+    declaration, plain = _declaration(mode, unit, base, exponent)
+    scale = declaration.scale
     declared = {
         "mode": f"{_VALUES.get(mode & 15, '?')}_{_TIMINGS.get(mode >> 4, '?')}",
         "unit": unit,
@@ -118,17 +116,20 @@ def _member(definitions: Definitions, record: tuple[Any, ...], overrides: Sequen
         "scale": f"{scale.numerator}/{scale.denominator}",
         "description": definitions.text(description),
     }
-    declaration = Declaration(kind, unit, scale)
-    sensor, plain = describe(name, declaration, overrides), _nameless(declaration)
+    sensor = describe(name, declaration, overrides)
     silenced = any(override.pattern.search(name) for override in overrides)
     disputed = sensor.known and plain.unit == sensor.unit != "#" and plain.scale != sensor.scale and not silenced
     return Member(name, sensor, declared, disputed)
 
 
 @cache
-def _nameless(declared: Declaration) -> Sensor:
-    """What the declaration says by itself; there are far fewer of these than names."""
-    return describe("", declared)
+def _declaration(mode: int, unit: str, base: int, exponent: int) -> tuple[Declaration, Sensor]:
+    """A declaration, and what it says by itself; there are far fewer of these than names."""
+    if exponent >= 1 << 63:
+        exponent -= 1 << 64
+    scale = Fraction(10 if base == 1 else 2) ** exponent if abs(exponent) <= _LARGEST_EXPONENT else Fraction(1)
+    declared = Declaration(_KINDS.get(mode & 15, "gauge"), unit, scale)
+    return declared, describe("", declared)
 
 
 def _recorders(definitions: Definitions, chosen: set[int]) -> frozenset[int] | None:

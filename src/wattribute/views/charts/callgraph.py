@@ -134,8 +134,9 @@ def _picture(graph: Graph, theme: Theme) -> Any:
     words = [
         layer([head for head in heads if head["side"] == side and head["words"]])
         .mark_text(align=side, baseline="bottom", dx=7 if side == "left" else -7, dy=-2, fontSize=SIZE - 3,
-                   color=theme.muted)
+                   color=theme.muted, **halo)
         .encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text=alt.Text("words:N"))
+        for halo in ({"stroke": theme.ground, "strokeWidth": 3}, {})  # a line behind words does not cross them
         for side in ("left", "right")
     ]  # fmt: skip
     return alt.layer(curves, arrows, rects, *texts, *words)

@@ -1,7 +1,7 @@
 """What each lane of the page received: the curves of attribution, per lane and device, ready to be kept with the tiles.
 
 A :class:`PageEnergy` stands between attribution and the tiles: books and E(t) per device, S(t) with bounds per lane
-and device, and which frames receive energy. ``save`` and ``load`` keep it in one ``.npz`` beside the bins.
+and device, and which frames receive energy. ``save`` and ``load`` keep it beside the bins.
 """
 
 from __future__ import annotations
@@ -201,13 +201,14 @@ def _unused(recording: Recording, question: Question) -> PageEnergy:
     return PageEnergy(books, burned, drawn=drawn)
 
 
+_POOL = "curves."
 _FIELDS = ("times", "values", "edges", "low", "high")
 
 
-def save(metered: PageEnergy, path: Path) -> dict[str, Any]:
-    """Write the arrays to ``path`` (.npz), each array once; returns the rest, for the manifest.
+def save(metered: PageEnergy, folder: Path) -> dict[str, Any]:
+    """Write the arrays to a folder, each array once; returns the rest, for the manifest.
 
-    Arrays of one type stand behind one another: thousands of entries would take seconds to open.
+    Those of one type stand behind one another in one file: thousands of entries of a .npz take seconds to open.
     """
     pools: dict[str, list[Any]] = {}
     ends: dict[str, int] = {}
@@ -239,14 +240,16 @@ def save(metered: PageEnergy, path: Path) -> dict[str, Any]:
             for location, uses in metered.uses.items()
         },
     }
-    np.savez(path, allow_pickle=False, **{kind: np.concatenate(arrays) for kind, arrays in pools.items()})
-    return rest
+    for kind, arrays in pools.items():
+        with open(folder / f"{_POOL}{kind}", "wb") as file:
+            for array in arrays:
+                file.write(np.ascontiguousarray(array).data)
+    return {**rest, "pools": list(pools)}
 
 
-def load(rest: Mapping[str, Any], path: Path) -> PageEnergy:
+def load(rest: Mapping[str, Any], folder: Path) -> PageEnergy:
     """Load what ``save`` wrote."""
-    with np.load(path, allow_pickle=False) as arrays:
-        pools = {kind: arrays[kind] for kind in arrays.files}
+    pools = {kind: np.fromfile(folder / f"{_POOL}{kind}", kind) for kind in rest["pools"]}
     taken: dict[tuple[Any, ...], Any] = {}
 
     def take(place: Sequence[Any]) -> Any:

@@ -34,7 +34,7 @@ from ...reading import as_recording
 from .. import numbers
 from . import answers, energy, tiles
 from . import cache_folder as places
-from .block_sums import MANY_SPANS, BlockSums
+from .block_sums import LANE_COST, MANY_SPANS, BlockSums
 from .facts import facts, labels, signal_track
 from .frames import FEW, FrameColumns
 from .lanes import Lane, Window
@@ -363,7 +363,8 @@ class Session:
 
         if range_ is None and by == "frame" and not device:
             return dict(self._once("table", self.tiles.table))
-        if not exact and not device and self.tiles.metered.uses and (blocks := self._blocks(range_)):
+        blocks = self._blocks(range_, self._most_of_rows)
+        if blocks and not exact and not device and self.tiles.metered.uses:
             return {**answers.coarse_table(self.tiles, blocks, range_, by), **self._coarse(blocks, range_)}
 
         def unused(note: str) -> dict[str, Any]:
@@ -412,10 +413,15 @@ class Session:
             return energy.PageEnergy()
         return energy.metered(self.recording(), attribution, self.question.but(**asked))
 
-    def _blocks(self, range_: tuple[int, int] | None) -> BlockSums | None:
+    def _blocks(self, range_: tuple[int, int] | None, most: int | None = None) -> BlockSums | None:
         """The blocks to draw a range from, where it holds too many spans to add them up while somebody waits."""
-        blocks = self.tiles.blocks
-        return blocks if blocks and (range_ is None or self.tiles.costs_more(MANY_SPANS, *range_)) else None
+        blocks, most = self.tiles.blocks, MANY_SPANS if most is None else most
+        return blocks if blocks and (range_ is None or self.tiles.costs_more(most, *range_)) else None
+
+    @property
+    def _most_of_rows(self) -> int:
+        """How many spans are added up for exact rows: of few lanes 8 M take 2 s, of 2,000 lanes a million."""
+        return MANY_SPANS if LANE_COST * len(self.tiles.lanes) > MANY_SPANS // 2 else 8 * MANY_SPANS
 
     def _coarse(self, blocks: BlockSums, range_: tuple[int, int] | None) -> dict[str, Any]:
         """What is drawn instead of a range, in seconds."""

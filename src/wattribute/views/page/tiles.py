@@ -60,7 +60,7 @@ def build(
             if longest > length:  # the clock's length was wrong, as in traces that were cut
                 length = longest
                 entries, _ = _write_lanes(recording, metered, fresh, length, progress)
-            rest = energy.save(metered, fresh / "curves.npz")
+            rest = energy.save(metered, fresh)
             frames.save(fresh)
             blocks = None
             if sum(entry["spans"] + block_sums.LANE_COST for entry in entries) > block_sums.MANY_SPANS:
@@ -151,7 +151,7 @@ class Tiles:
             self.facts: dict[str, Any] = manifest["facts"]
             self._table = folder / _TABLE
             self.length = int(manifest["length_ticks"])
-            self.metered = energy.load(manifest, folder / "curves.npz")
+            self.metered = energy.load(manifest, folder)
             self.frames = FrameColumns.load(folder, manifest["palette"])
             self._files = LaneFiles(folder)
         except (OSError, ValueError, KeyError) as error:

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow.parquet
@@ -114,3 +115,17 @@ def test_nothing_metered_makes_empty_files(tmp_path):
     assert found["energy_kwh"] is None
     assert found["busy_average"] == {}
     assert not any(isinstance(value, float) and math.isnan(value) for value in found.values())
+
+
+def test_equally_named_devices_of_two_hosts_are_kept_apart(recording):
+    """A second node whose GPU 0 reads twice as much."""
+    devices = tuple(replace(device, host="n1", properties={"model": "other"}) for device in recording.devices)
+    signals = tuple(replace(signal, host="n1", values=2 * signal.values) for signal in recording.signals[:4])
+    both = replace(recording, devices=(*recording.devices, *devices), signals=(*recording.signals, *signals))
+    found = metrics.metrics(both, summarise(both, carbon=False))
+    first, second = (device for device in found["devices"] if device["device"] == "GPU 0")
+    assert (first["model"], second["model"]) == ("T [bold]", "other")
+    assert second["busy_average"]["power_w"] == 2 * first["busy_average"]["power_w"]
+    rows = [row for row in series.table(both).to_pylist() if row["device"] == "GPU 0"]
+    assert [row["power_w"] for row in rows if row["host"] == "n1"] == [200, 300, 500, 700]
+    assert [row["power_w"] for row in rows if row["host"] == ""] == [100, 150, 250, 350]

@@ -165,8 +165,8 @@ def of_energy(
     outside: World | None = None,
 ) -> Emissions:
     """As :func:`of_curve`, of a function: the joules used up to moments, in ns since the start; the last is the end."""
-    site, ends = site or Site(), (start_ns, end_ns) if wall_clock else (None, None)
-    resolved = resolve(zone, intensity, *ends, outside)
+    site = site or Site()
+    resolved = resolve(zone, intensity, start_ns if wall_clock else None, end_ns if wall_clock else None, outside)
     slices = _slices(joules, start_ns, end_ns, resolved.profile, site.pue)
     return _result(slices, resolved, site, (end_ns - start_ns) / 1e9)
 

@@ -230,7 +230,7 @@ def build(
     frame = np.frombuffer(source.paths.frame, np.int64)
     by_frame = np.bincount(frame[1:], joules[0][1:], len(frames))
     heat = _heat(source, views[0], facts, by_frame, width, arrays)
-    np.savez(folder / _FILE, allow_pickle=False, **arrays)
+    np.savez(folder / _FILE, **arrays)  # type: ignore[arg-type]
     named_trees = [{"label": tree.label, "of": tree.of, "error": tree.error} for tree in trees]
     return {"width": width, "trees": named_trees, "more": more, "heat": heat}
 

@@ -231,7 +231,7 @@ def save(metered: PageEnergy, path: Path) -> dict[str, Any]:
             for location, uses in metered.uses.items()
         },
     }
-    np.savez(path, allow_pickle=False, **arrays)
+    np.savez(path, **arrays)
     return rest
 
 

@@ -18,7 +18,19 @@ from ..charts.tables import has_stacks, one_view, regrouped
 from ..charts.totals import known, summed, total
 from ..description import missing_events
 from ..kinds import KINDS, kind
-from ..numbers import amount, at_least, bounded, count, measured_range, percent, row_range, seconds, si, together
+from ..numbers import (
+    amount,
+    at_least,
+    bounded,
+    count,
+    measured_range,
+    own_amount,
+    percent,
+    row_range,
+    seconds,
+    si,
+    together,
+)
 from ..per_unit import row_per_unit, whole_per_unit
 from ..plot import read_source
 
@@ -180,9 +192,10 @@ def _who(attribution: Attribution, zone: str | None) -> Section:
     table, devices = [], together(summed(attribution))
     for row in rows.head(_ROWS).to_dicts():
         what = KINDS[kind(row["paradigm"], row["role"], row["frame"], row["of"])][0]
-        energy = bounded(row["self_j"], *row_range(row, devices), attribution.unit)
-        table.append([labels[row["frame"]], what, energy, percent(row["self_j"], measured),
-                      seconds(row["self_ns"] / 1e9), si(row["power_w"], "W"), count(row["calls"])])  # fmt: skip
+        energy, share = own_amount(row, "j", attribution.unit, measured, devices)
+        long = seconds(row["self_ns"] / 1e9) if row["self_ns"] else "–"
+        cells = [labels[row["frame"]], what, energy, share, long, si(row["power_w"], "W"), count(row["calls"])]
+        table.append(cells)
     rest = rows.slice(_ROWS)
     notes = []
     if len(rest):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model import Device, Recording, Signal
+from ..engines.middle import energy
+from ..model import Clock, Device, Recording, Signal
 from ..units import SUFFIXES
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _device(recording: Recording, device: Device, with_host: bool) -> dict[str, 
     for signal in signals:
         columns.setdefault(column(signal), _latest(signal, times))
     if "power_w" not in columns:
-        columns["power_w"] = _slope(columns["energy_j"], columns["elapsed_s"])
+        columns["power_w"] = _power(leading, clock, times, columns["energy_j"], columns["elapsed_s"])
     return columns
 
 
@@ -96,6 +97,16 @@ def _latest(signal: Signal, times: Any) -> Any:
         raw = np.cumsum(np.where(steps < 0, steps + (signal.wraps_at or 0), steps))[np.maximum(at, 0)]
     values = np.asarray(raw, np.float64) * float(signal.scale)
     return np.where(at >= 0, values, np.nan)
+
+
+def _power(counter: Signal, clock: Clock, times: Any, energy_j: Any, elapsed_s: Any) -> Any:
+    """Watts of a counter; one that repeats its value between updates has used its energy since the update before."""
+    curve = energy(counter, clock)
+    drawn = curve.drawn
+    if drawn is curve:
+        return _slope(energy_j, elapsed_s)
+    power = _slope(drawn.at(times), elapsed_s)
+    return np.where((times > drawn.times[0]) & (times <= drawn.times[-1]), power, np.nan)
 
 
 def _slope(energy_j: Any, elapsed_s: Any) -> Any:

@@ -48,7 +48,12 @@ def own_sensors(monkeypatch):
 
 
 def pytest_configure(config):
-    """One temporary folder for all that tests and their programs make; workers use that of their master."""
+    """One temporary folder for all that tests and their programs make; workers use that of their master.
+
+    Programs that tests interrupt inherit what Ctrl-C does: nothing, where a shell started us in the background.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if "WATTRIBUTE_TEST_FOLDER" in os.environ:
         return
     for old in Path(tempfile.gettempdir()).glob("wattribute-test-*-*"):  # kept of tests that failed

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import wattribute
+from wattribute.files import replacing
 from wattribute.testing.recordings import RecordingBuilder
 
 
@@ -88,6 +89,30 @@ def test_the_energy_of_a_recording_is_that_of_its_ledger():
     assert RecordingBuilder().thread("a 0..1").recording().energy_j is None
     run = replace(two_functions(), metadata={"run": {"start_ticks": 2, "end_ticks": 7}})  # the command's life
     assert run.energy_j == wattribute.attribute(run, by="device").devices["measured_j"].sum() == 50
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda recording: wattribute.load(""),
+        lambda recording: wattribute.save(recording, ""),
+        lambda recording: wattribute.write_page(recording, ""),
+    ],
+    ids=["load", "save", "write_page"],
+)
+def test_an_empty_path_is_an_error(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(wattribute.errors.OptionError, match="an empty path"):
+        call(RecordingBuilder(1).host("n").process("p").recording())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dash_is_standard_output_as_a_path_too(tmp_path, monkeypatch, capfdbinary):
+    monkeypatch.chdir(tmp_path)
+    with replacing(Path("-")) as file:
+        file.write(b"written")
+    assert capfdbinary.readouterr().out == b"written"
+    assert not list(tmp_path.iterdir())
 
 
 def test_paths_are_taken_where_recordings_are(tmp_path):

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from . import _core
 from .errors import FormatError, NotFoundError, OutputError, UnsupportedError, damage_as_format_error
-from .files import check_size, new_folder, write_file
+from .files import check_size, new_folder, nonempty_path, write_file
 from .model import (
     Clock,
     Curve,
@@ -267,7 +267,7 @@ def read(path: Path, selection: Selection) -> Recording:
 
 def load(path: str | os.PathLike[str]) -> Recording:
     """Load the recording at ``path``; a partial one loads as far as it goes and lists that among its problems."""
-    folder = Path(path)
+    folder = Path(nonempty_path(os.fspath(path)))
     content = _read_json(folder)
     with damage_as_format_error(folder / JSON):
         return _load(folder, content)

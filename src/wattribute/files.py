@@ -23,7 +23,7 @@ def replacing(target: str | os.PathLike[str], mode: int = 0o666) -> Iterator[Bin
     may have made ``/dev/stdout`` a regular file, whose name is not ours to replace. A link stays one. Several processes
     may write the same target: the last one wins, whole. ``-`` is standard output.
     """
-    if target == STANDARD_OUTPUT:
+    if nonempty_path(os.fspath(target)) == STANDARD_OUTPUT:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -65,7 +65,7 @@ def replacing_folder(target: str | os.PathLike[str], overwrite: bool = False) ->
     import shutil
     import tempfile
 
-    path = Path(target)
+    path = Path(nonempty_path(os.fspath(target)))
     check_name(path)
     if path.exists() and not overwrite:
         raise OutputError(f"{path} exists already; choose another name or remove it")
@@ -98,7 +98,7 @@ def temporary_folder() -> Iterator[Path]:
 
 def new_folder(path: str | os.PathLike[str], claimed: bool = False) -> Path:
     """Make a folder; one that is there already is an error, unless the caller made it itself (``claimed``)."""
-    folder = Path(path)
+    folder = Path(nonempty_path(os.fspath(path)))
     check_name(folder)
     try:
         folder.mkdir(parents=True, exist_ok=claimed)
@@ -111,7 +111,7 @@ def new_folder(path: str | os.PathLike[str], claimed: bool = False) -> Path:
 
 def check_writable(target: str | os.PathLike[str]) -> None:
     """Raise early if a file cannot be written there, and not after minutes of work."""
-    if target == STANDARD_OUTPUT:
+    if nonempty_path(os.fspath(target)) == STANDARD_OUTPUT:
         return
     path = Path(target)
     folder = path.absolute().parent

@@ -164,4 +164,5 @@ def test_runs_without_a_meter_count_by_their_time(tmp_path):
     found = experiment([tmp_path / "a.prof", tmp_path / "b.prof"])
     assert [run.left_out for run in found.runs] == ["", ""]
     assert all(run.duration_s > 0 and run.energy_j is None for run in found.runs)
-    assert any("no energy was metered" in note for note in found.notes)
+    assert any("no energy was metered" in remark for remark in found.remarks)
+    assert not found.notes

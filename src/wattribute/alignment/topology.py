@@ -46,7 +46,7 @@ class Topology:
             locations = override.locations(self.recording, device, signal)
             if locations is not None:
                 return (Link(device.host, device.name, tuple(sorted(locations)), override.reason),)
-        return tuple(self._by_device.get((device.host, device.name), ()))
+        return tuple(self.recording.links_of(device))
 
     def links(self, device: Device, signal: Signal | None = None) -> tuple[Link, ...]:
         """Links of a device: the declared ones, and inferred ones for kinds of location without a declaration."""
@@ -64,14 +64,6 @@ class Topology:
     def all_links(self) -> tuple[Link, ...]:
         """All links of every device, for display."""
         return tuple(link for device in self.recording.devices for link in self.links(device))
-
-    @cached_property
-    def _by_device(self) -> dict[tuple[str, str], list[Link]]:
-        """(host, device) → the links of the recording's source."""
-        links: dict[tuple[str, str], list[Link]] = defaultdict(list)
-        for link in self.recording.topology:
-            links[link.host, link.device].append(link)
-        return links
 
     @cached_property
     def _by_host(self) -> dict[tuple[str, str], list[int]]:

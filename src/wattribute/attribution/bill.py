@@ -386,8 +386,7 @@ def usage_of(recording: Recording, device: Device) -> CommandUsage | None:
     if not others:
         return None
     threads = [signal for signal in mine if signal.name == CPU_TIME and signal.location >= 0 and len(signal) > 1]
-    links = [link for link in recording.topology if (link.host, link.device) == (device.host, device.name)]
-    users = {at for link in links for at in link.locations}
+    users = {at for link in recording.links_of(device) for at in link.locations}
     threads = [signal for signal in threads if signal.location in users] or threads
     command = _clocks(mine, COMMAND_CPU_TIME, device)
     own = _sum(command or threads)

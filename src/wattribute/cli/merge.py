@@ -41,10 +41,11 @@ def run(arguments: Namespace) -> None:
     from ..reading import as_recording, read
 
     paths, options = arguments.paths, reading_from(arguments)
-    places = [os.path.realpath(path) for path in paths]
-    for path, place in zip(paths, places, strict=True):
-        if places.count(place) > 1:
+    places = set[str]()
+    for path in paths:
+        if (place := os.path.realpath(path)) in places:
             raise OptionError(f"{path} is named twice; its joules would count double")
+        places.add(place)
     # power logs belong to the whole: joined to every part, they would count as often as there are parts
     logs = ReadOptions(**{name: options.pop(name) for name in ("signals", "offset") if name in options})
     merged = as_recording(merge([read(path, **options) for path in paths], arguments.align), logs)

@@ -6,7 +6,7 @@ command line import from; import-linter checks it.
 
 from __future__ import annotations
 
-from ..alignment.energy import Energy, tidy, unwrapped
+from ..alignment.energy import Energy, energy, tidy, unwrapped
 from ..alignment.merge import merge
 from ..alignment.response import lines as sensor_lines
 from ..alignment.sanity import Check, examine
@@ -54,6 +54,7 @@ __all__ = [
     "calibrate",
     "curve_bounds",
     "device_division",
+    "energy",
     "examine",
     "frame_mask",
     "known_division",

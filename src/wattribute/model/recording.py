@@ -274,6 +274,17 @@ class Recording:
         """The signals of a device: names of devices repeat from host to host."""
         return [signal for signal in self.signals_on(device.host) if signal.device == device.name]
 
+    def links_of(self, device: Device) -> Sequence[Link]:
+        """The links of a device that the source declares."""
+        return self._links.get((device.host, device.name), ())
+
+    @cached_property
+    def _links(self) -> dict[tuple[str, str], list[Link]]:
+        links: dict[tuple[str, str], list[Link]] = {}
+        for link in self.topology:
+            links.setdefault((link.host, link.device), []).append(link)
+        return links
+
     @cached_property
     def _by_host(self) -> dict[str, list[Signal]]:
         signals: dict[str, list[Signal]] = {}

@@ -89,10 +89,18 @@ class ReadingStore:
     def _read(self, piece: _Extent, part: npt.NDArray[Any]) -> None:
         buffer, done = part.data.cast("B"), 0
         while done < len(buffer):
-            count = os.preadv(self._file, [buffer[done:]], piece.begin + done)
+            count = _read_into(self._file, buffer[done:], piece.begin + done)
             if not count:
                 raise OSError("readings in an unnamed file were cut")
             done += count
+
+
+def _read_into(file: int, buffer: memoryview, at: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(file, [buffer], at)
+    read = os.pread(file, min(len(buffer), HELD_BYTES), at)  # macOS before 11
+    buffer[: len(read)] = read
+    return len(read)
 
 
 @dataclass(frozen=True)

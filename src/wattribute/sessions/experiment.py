@@ -66,6 +66,7 @@ class Experiment:
 
     runs: tuple[RunRow, ...]
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # no alarms
 
     @property
     def counted(self) -> tuple[RunRow, ...]:
@@ -117,6 +118,7 @@ class Experiment:
             "counted": len(self.counted),
             "groups": groups,
             "notes": [*self.notes, *self._unlike(by)],
+            "remarks": list(self.remarks),
         }
 
     def _unlike(self, by: Sequence[str]) -> list[str]:
@@ -206,6 +208,7 @@ def experiment(
     sources = expand(paths)
     runs: list[RunRow] = []
     notes: list[str] = []
+    remarks: list[str] = []
     for path, name in zip(sources, names(sources), strict=True):
         try:
             rows, read_notes = _rows(path, name)
@@ -222,10 +225,10 @@ def experiment(
     unmetered = [run.name for run in runs if run.energy_j is None and not run.left_out]
     if unmetered:
         text = "no energy was metered, so only the time counts; measure with `wattribute run`"
-        notes.append(f"{display.listed(unmetered, 1)}: {text}")
+        remarks.append(f"{display.listed(unmetered, 1)}: {text}")
     if silent:
         notes.append(f"{display.listed(silent, 1)}: {READS_NO_METER}; for the whole job: wattribute merge")
-    return Experiment(tuple(sorted(runs, key=lambda run: run.start_ns or 0)), tuple(notes))
+    return Experiment(tuple(sorted(runs, key=lambda run: run.start_ns or 0)), tuple(notes), tuple(remarks))
 
 
 def _broken(path: Path, name: str, why: str) -> RunRow:

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..model import DeviceSummary, Recording, Summary
+from ..model import Device, DeviceSummary, Recording, Summary
 from ..units import J_PER_KWH, SUFFIXES
 from .result_series import column
 from .summary import Pool, busy_readings
@@ -24,7 +24,7 @@ def metrics(recording: Recording, summary: Summary) -> dict[str, Any]:
     """The metrics of a run, as plain values."""
     metadata, run = recording.metadata, recording.metadata.get("run", {})
     begin, end = run.get("start_ticks", 0), run.get("end_ticks", recording.clock.length_ticks)
-    chosen = {d.name: _busy(recording, d.name, begin, end) for d in recording.devices}
+    chosen = {(d.host, d.name): _busy(recording, d, begin, end) for d in recording.devices}
     return {
         "benchmark": metadata.get("container", {}).get("image") or metadata.get("name", ""),
         "command": list(summary.command),
@@ -42,7 +42,7 @@ def metrics(recording: Recording, summary: Summary) -> dict[str, Any]:
         "busy_average": {
             name: Pool.mean([of[name] for of in chosen.values() if name in of]) for name in _names(chosen)
         },
-        "devices": [_device(recording, row, chosen.get(row.device, {})) for row in summary.devices],
+        "devices": [_device(recording, row, chosen.get((row.host, row.device), {})) for row in summary.devices],
     }
 
 
@@ -80,11 +80,11 @@ def _carbon(summary: Summary, start: str | None, end: str | None) -> dict[str, A
     return {name: carbon[name] for name in kept} | {"sources": list(carbon["sources"]), "start": start, "end": end}
 
 
-def _busy(recording: Recording, device: str, begin: int, end: int) -> dict[str, Pool]:
+def _busy(recording: Recording, device: Device, begin: int, end: int) -> dict[str, Pool]:
     """Readings of the time in which a device was in use, by quantity; without any that would tell, nothing."""
     readings: dict[str, Pool] = {}
-    for signal in recording.signals:
-        if signal.device != device or signal.kind != "gauge" or signal.unit not in SUFFIXES or signal.unit == "J":
+    for signal in recording.signals_of(device):
+        if signal.kind != "gauge" or signal.unit not in SUFFIXES or signal.unit == "J":
             continue
         name = column(signal)
         values = busy_readings(recording, signal, begin, end) if name not in readings else None
@@ -93,13 +93,13 @@ def _busy(recording: Recording, device: str, begin: int, end: int) -> dict[str, 
     return readings
 
 
-def _names(chosen: Mapping[str, Mapping[str, Pool]]) -> list[str]:
+def _names(chosen: Mapping[tuple[str, str], Mapping[str, Pool]]) -> list[str]:
     return list(dict.fromkeys(name for of in chosen.values() for name in of))
 
 
 def _device(recording: Recording, row: DeviceSummary, busy: Mapping[str, Pool]) -> dict[str, Any]:
-    properties = next((d.properties for d in recording.devices if d.name == row.device), {})
-    kept = ("device", "kind", "energy_j", "low_j", "high_j", "mean_w", "peak_w", "estimated")
+    properties = next((d.properties for d in recording.devices if (d.host, d.name) == (row.host, row.device)), {})
+    kept = ("device", "host", "kind", "energy_j", "low_j", "high_j", "mean_w", "peak_w", "estimated")
     return {
         **{name: getattr(row, name) for name in kept},
         "energy_kwh": _kwh(row.energy_j),

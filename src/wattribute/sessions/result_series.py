@@ -1,9 +1,9 @@
 """``timeseries.csv`` and ``.parquet``: a row per device and reading, with the time of day.
 
-Columns: ``timestamp`` (UTC, ISO 8601), ``elapsed_s`` since the start of the run, ``device``, ``energy_j`` since its
-first reading, ``power_w``, and the device's other gauges (``utilisation_percent``, ``temperature_c`` …). Rows stand
-at the readings of the device's energy, or else of its power; other columns hold the latest reading up to then. A long
-run is thinned to ``MOST`` rows per device: every reading is in the recording itself.
+Columns: ``timestamp`` (UTC, ISO 8601), ``elapsed_s`` since the start of the run, ``host`` where there are several,
+``device``, ``energy_j`` since its first reading, ``power_w``, and the device's other gauges (``utilisation_percent``,
+``temperature_c`` …). Rows stand at the readings of the device's energy, or else of its power; other columns hold the
+latest reading up to then. A long run is thinned to ``MOST`` rows per device: every reading is in the recording itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model import Recording, Signal
+from ..engines.middle import energy
+from ..model import Clock, Device, Recording, Signal
 from ..units import SUFFIXES
 
 if TYPE_CHECKING:
@@ -28,10 +29,11 @@ def table(recording: Recording) -> pa.Table:
     """The rows of every device, one device after the other."""
     import pyarrow as pa
 
-    parts = [_device(recording, device.name) for device in recording.devices]
+    several = len({device.host for device in recording.devices}) > 1
+    parts = [_device(recording, device, several) for device in recording.devices]
     columns = list(dict.fromkeys(name for part in parts for name in part))
     lengths = [len(part["device"]) for part in parts]
-    types = {"timestamp": pa.timestamp("ns", "UTC"), "device": pa.string()}
+    types = {"timestamp": pa.timestamp("ns", "UTC"), "host": pa.string(), "device": pa.string()}
     arrays = {}
     for name in columns or ["timestamp", "elapsed_s", "device"]:
         kind = types.get(name, pa.float64())
@@ -56,8 +58,8 @@ def write(recording: Recording, folder: Path) -> None:
     pa.csv.write_csv(shown, folder / CSV)
 
 
-def _device(recording: Recording, device: str) -> dict[str, Any]:
-    signals = [s for s in recording.signals if s.device == device and len(s) and s.unit in SUFFIXES]
+def _device(recording: Recording, device: Device, with_host: bool) -> dict[str, Any]:
+    signals = [s for s in recording.signals_of(device) if len(s) and s.unit in SUFFIXES]
     leading = next((s for unit in ("J", "W") for s in signals if s.unit == unit), None)
     if leading is None:
         return {"timestamp": [], "elapsed_s": [], "device": []}
@@ -67,12 +69,13 @@ def _device(recording: Recording, device: str) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "timestamp": (np.asarray(clock.ns(times)) + (clock.epoch_ns or 0)).astype("datetime64[ns]"),
         "elapsed_s": (times - begin) / clock.ticks_per_s,
-        "device": [device] * len(times),
+        **({"host": [device.host] * len(times)} if with_host else {}),
+        "device": [device.name] * len(times),
     }
     for signal in signals:
         columns.setdefault(column(signal), _latest(signal, times))
     if "power_w" not in columns:
-        columns["power_w"] = _slope(columns["energy_j"], columns["elapsed_s"])
+        columns["power_w"] = _power(leading, clock, times, columns["energy_j"], columns["elapsed_s"])
     return columns
 
 
@@ -94,6 +97,16 @@ def _latest(signal: Signal, times: Any) -> Any:
         raw = np.cumsum(np.where(steps < 0, steps + (signal.wraps_at or 0), steps))[np.maximum(at, 0)]
     values = np.asarray(raw, np.float64) * float(signal.scale)
     return np.where(at >= 0, values, np.nan)
+
+
+def _power(counter: Signal, clock: Clock, times: Any, energy_j: Any, elapsed_s: Any) -> Any:
+    """Watts of a counter; one that repeats its value between updates has used its energy since the update before."""
+    curve = energy(counter, clock)
+    drawn = curve.drawn
+    if drawn is curve:
+        return _slope(energy_j, elapsed_s)
+    power = _slope(drawn.at(times), elapsed_s)
+    return np.where((times > drawn.times[0]) & (times <= drawn.times[-1]), power, np.nan)
 
 
 def _slope(energy_j: Any, elapsed_s: Any) -> Any:

@@ -165,6 +165,7 @@ def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life)
         device.kind,
         apart=part.metered.entry.why,
         source=device.properties.get("source", ""),
+        host=device.host,
         notes=part.notes,
         gauges=gauges,
     )

@@ -16,7 +16,7 @@ from .description import missing_events
 from .fitted_table import FittedTable
 from .kinds import KINDS, kinds_by_name
 from .names import clean, labels
-from .numbers import amount, bounded, count, percent, row_range, seconds, si, together, unsure
+from .numbers import amount, bounded, count, own_amount, percent, row_range, seconds, si, together, unsure
 from .per_unit import line_per_unit, row_per_unit
 from .selection import line_left_out
 from .terminal import Console
@@ -277,7 +277,7 @@ def _rows(
                 whole if used is None or by_signal else used,
                 kinds[row["of"]].get(row.get("frame") or _last(row.get("path")), "user"),
             ),
-            *_own(row, unit, symbol, whole, device),
+            *own_amount(row, unit, symbol, whole, device),
             amount(row[f"total_{unit}"], symbol),
             *cells[: len(rates)],
             _calls(row),
@@ -356,14 +356,6 @@ def _name(value: Any) -> str:
 
 def _last(path: list[str] | None) -> str:
     return path[-1] if path else ""
-
-
-def _own(row: Mapping[str, Any], unit: str, symbol: str, whole: float, device: Mapping[str, Any]) -> tuple[str, str]:
-    """What a row has without what it called, and its share; what was never on top of a stack has nothing to say."""
-    value = row[f"self_{unit}"]
-    if not row["self_ns"] and not value:
-        return "–", "–"
-    return bounded(value, *row_range(row, device, unit), symbol), percent(value, whole)
 
 
 def _kinds(attribution: Answer) -> dict[str, dict[str, str]]:

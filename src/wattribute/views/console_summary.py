@@ -26,6 +26,7 @@ def summary_table(summary: Mapping[str, Any], width: int = WIDE) -> RenderableTy
     words = f"{_runs(summary['counted'])}, mean ± 95 % confidence interval of the mean"
     words += f"; {left_out} left out" if left_out else ""
     notes = [Text(f"! {clean(note)}", style="yellow") for note in summary["notes"]]
+    notes += [Text(clean(remark), style="dim") for remark in summary["remarks"]]
     per = summary.get("per")
     shown = _table(groups, per) if width >= WIDE else Group(*(_block(group, per) for group in groups))
     return Group(shown, Text(words, style="dim"), *notes)

@@ -160,3 +160,13 @@ def at_least(value: float | None, low: float | None, high: float | None, unit: s
 def lower_limit(value: float, low: float | None, unit: str = "J") -> str:
     """What was not metered all the time: the lower end of what was seen, where that has a range, and what was seen."""
     return f"≥ {si(value, unit)}" if low is None else f"≥ {si(low, unit)} ({si(value, unit)} seen)"
+
+
+def own_amount(
+    row: Mapping[str, Any], unit: str, symbol: str, whole: float, device: Mapping[str, Any]
+) -> tuple[str, str]:
+    """What a row has without what it called, and its share; what was never on top of a stack has nothing to say."""
+    value = row[f"self_{unit}"]
+    if not row["self_ns"] and not value:
+        return "–", "–"
+    return bounded(value, *row_range(row, device, unit), symbol), percent(value, whole)

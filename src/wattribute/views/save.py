@@ -47,7 +47,7 @@ def format_of(path: str | os.PathLike[str], known: tuple[str, ...] = FORMATS, fo
         if format not in known:
             raise OptionError.unknown("format", format, known)
         return format
-    if path == STANDARD_OUTPUT:
+    if os.fspath(path) == STANDARD_OUTPUT:
         return next(name for name in known if name not in BINARY)
     ending = Path(path).suffix.lower().lstrip(".")
     if ending not in known:
@@ -58,7 +58,7 @@ def format_of(path: str | os.PathLike[str], known: tuple[str, ...] = FORMATS, fo
 def check_place(path: str | os.PathLike[str], format: str) -> None:
     """Raise early if a file in this format cannot go there."""
     check_writable(path)
-    if path == STANDARD_OUTPUT and format in BINARY and sys.stdout.isatty():
+    if os.fspath(path) == STANDARD_OUTPUT and format in BINARY and sys.stdout.isatty():
         raise OptionError(f"a terminal cannot show .{format}: write it to a file or a pipe")
 
 
@@ -80,7 +80,7 @@ def save(
         if ending in ("html", "json"):
             raise OptionError(f"--size is for pictures (.png, .svg, .pdf); a .{ending} fits itself to its window")
         spec, factor = resized(spec, size)
-    title = "wattribute" if path == STANDARD_OUTPUT else Path(path).stem
+    title = "wattribute" if os.fspath(path) == STANDARD_OUTPUT else Path(path).stem
     if ending == "html":
         data: bytes | str = html(spec, title)
     elif ending == "png":

@@ -233,7 +233,7 @@ def build(
     rows = _FrameSums(order[:MOST_ROWS], len(by_frame), width)
     heat = _heat(source, views[0], facts, order, width, rows, arrays)
     named_rows = {"frames": rows.frames.tolist(), "more": len(order) - len(rows.frames), "of": rows.save(arrays)}
-    np.savez(folder / _FILE, allow_pickle=False, **arrays)
+    np.savez(folder / _FILE, **arrays)  # type: ignore[arg-type]
     named_trees = [{"label": tree.label, "of": tree.of, "error": tree.error} for tree in trees]
     return {"width": width, "trees": named_trees, "more": more, "heat": heat, "rows": named_rows}
 

@@ -67,7 +67,7 @@ class FrameColumns:
     def save(self, folder: Path) -> None:
         """Write all but the palette, which belongs into the manifest."""
         np.save(folder / _TEXTS, self.text, allow_pickle=False)
-        np.savez(folder / _NUMBERS, ends=self.ends, line=self.line, look=self.look, gpu=self.gpu, allow_pickle=False)
+        np.savez(folder / _NUMBERS, ends=self.ends, line=self.line, look=self.look, gpu=self.gpu)
 
     @classmethod
     def load(cls, folder: Path, palette: Palette) -> FrameColumns:

@@ -37,7 +37,7 @@ def write_report(
     """
     ending = format_of(output, FORMATS, format)
     check_place(output, ending)
-    if ending == "md" and output == STANDARD_OUTPUT:
+    if ending == "md" and os.fspath(output) == STANDARD_OUTPUT:
         raise OptionError("a Markdown report has pictures beside it: write it to a file, or --format html")
     from .story import story
     from .versus import versus

@@ -25,6 +25,7 @@ from ..numbers import (
     bounded,
     count,
     measured_range,
+    own_amount,
     percent,
     row_range,
     seconds,
@@ -192,9 +193,10 @@ def _who(attribution: Attribution, zone: str | None) -> Section:
     table, devices = [], together(summed(attribution))
     for row in rows.head(_ROWS).to_dicts():
         what = KINDS[kind(row["paradigm"], row["role"], row["frame"], row["of"])][0]
-        energy = bounded(row["self_j"], *row_range(row, devices), attribution.unit)
-        table.append([labels[row["frame"]], what, energy, percent(row["self_j"], measured),
-                      seconds(row["self_ns"] / 1e9), si(row["power_w"], "W"), count(row["calls"])])  # fmt: skip
+        energy, share = own_amount(row, "j", attribution.unit, measured, devices)
+        long = seconds(row["self_ns"] / 1e9) if row["self_ns"] else "–"
+        cells = [labels[row["frame"]], what, energy, share, long, si(row["power_w"], "W"), count(row["calls"])]
+        table.append(cells)
     rest = rows.slice(_ROWS)
     notes = []
     if len(rest):

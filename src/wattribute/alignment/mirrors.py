@@ -87,8 +87,9 @@ def _same(originals: Sequence[Original], own: Floats, steps: Floats) -> npt.NDAr
     large = np.minimum(own, steps) > telling[:, np.newaxis]
     count = large.sum(axis=1)
     enough = (equal & large).sum(axis=1) >= _MIN_EQUAL_SHARE * count
-    is_same: npt.NDArray[np.bool_] = np.where(count < _MIN_LARGE_INCREMENTS, (equal | ~moved).all(axis=1), enough)
-    return is_same & moved.any(axis=1) & ~far
+    is_same = np.where(count < _MIN_LARGE_INCREMENTS, (equal | ~moved).all(axis=1), enough)
+    same: npt.NDArray[np.bool_] = is_same & moved.any(axis=1) & ~far
+    return same
 
 
 class _Near:

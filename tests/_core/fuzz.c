@@ -205,18 +205,19 @@ static void read_all(const struct wat_location *location, const char *folder, co
     struct wat_many twice = {location, folder, ids, declared, 2};
     static struct wat_report both[2];
     int64_t expected[2][2], ends[2];
+    static const int64_t first[2];
     uint8_t guessed[2];
     MUST(wat_guess_many_busy(&twice, expected, guessed) == WAT_OK);
     MUST(guessed[0] == guessed[1]);
     if (guessed[0]) {
-        int64_t done = wat_read_many_folds(&twice, curves, 1, &one_row, expected, 0, &fold, ends, both);
+        int64_t done = wat_read_many_folds(&twice, curves, 1, &one_row, first, expected, 0, &fold, ends, both);
         int right = start.length == 1 && *(int64_t *)start.data == expected[0][0] && *(int64_t *)end.data == expected[0][1];
         MUST(both[0].code == WAT_OTHERWISE ? done == 1 : done == 2 && right && !memcmp(&both[1], &report, sizeof report));
         DROP(fold);
     }
     for (int entered_only = 0; entered_only < 2; entered_only++) {
         struct wat_keys keys = {row, FRAMES, 6, 0};
-        MUST(wat_read_many_folds(&twice, curves, 2, &keys, NULL, entered_only, &fold, ends, both) == 2);
+        MUST(wat_read_many_folds(&twice, curves, 2, &keys, first, NULL, entered_only, &fold, ends, both) == 2);
         MUST(!memcmp(&both[1], &report, sizeof report));
         MUST(ends[1] == 2 * ends[0] && fold.calls.length == ends[1] && fold.total_value.length == 2 * ends[1]);
         MUST(entered_only ? fold.row.length == ends[1] : ends[0] == 6);

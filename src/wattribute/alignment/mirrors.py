@@ -40,22 +40,6 @@ class Original:
         resolution = apart[apart > _FLOAT_TOLERANCE * float(np.abs(steps).max())].min(initial=np.inf)
         return cls(float(steps.sum()), _MIN_RESOLUTIONS * float(resolution))
 
-    def same(self, own: Floats, steps: Floats) -> bool:
-        """Whether another's increments are equal, but for rounding and for those that one sensor got a reading later.
-
-        Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
-        """
-        if abs(self.total - float(steps.sum())) > _SUM_TOLERANCE * abs(self.total):
-            return False
-        moved = (own != 0) | (steps != 0)
-        if not moved.any():
-            return False
-        equal = np.abs(own - steps) <= _FLOAT_TOLERANCE * np.maximum(np.abs(own), np.abs(steps))
-        telling = np.minimum(own, steps) > self.telling
-        if telling.sum() < _MIN_LARGE_INCREMENTS:
-            return bool(equal[moved].all())
-        return bool(equal[telling].mean() >= _MIN_EQUAL_SHARE)
-
 
 def repeated(counters: Sequence[Floats]) -> list[int | None]:
     """For each counter (all have equally many increments) find the first one that it repeats.
@@ -77,16 +61,35 @@ def repeated(counters: Sequence[Floats]) -> list[int | None]:
 
 def _first(counters: Sequence[Floats], row: int, before: Sequence[int], originals: dict[int, Original]) -> int | None:
     """The first of these counters that a later one repeats."""
-    if not before:
-        return None
-    steps = counters[row]
-    for at in before:
-        own = counters[at]
-        if at not in originals:
-            originals[at] = Original.of(own)
-        if originals[at].same(own, steps):
-            return at
+    for begin in range(0, len(before), _MAX_PAIRWISE):
+        some = before[begin : begin + _MAX_PAIRWISE]
+        own = np.array([counters[at] for at in some])
+        for at, steps in zip(some, own, strict=True):
+            if at not in originals:
+                originals[at] = Original.of(steps)
+        same = _same([originals[at] for at in some], own, counters[row])
+        if same.any():
+            return some[int(same.argmax())]
     return None
+
+
+def _same(originals: Sequence[Original], own: Floats, steps: Floats) -> npt.NDArray[np.bool_]:
+    """Whether another's increments are those of each original (a row of ``own``), but for rounding and for those that
+    one sensor got a reading later.
+
+    Small multiples of a counter's resolution are equal by chance, so that without larger ones all have to be.
+    """
+    total, telling = np.array([(one.total, one.telling) for one in originals]).T
+    with np.errstate(invalid="ignore"):
+        far = np.abs(total - steps.sum()) > _SUM_TOLERANCE * np.abs(total)
+        equal = np.abs(own - steps) <= _FLOAT_TOLERANCE * np.maximum(np.abs(own), np.abs(steps))
+    moved = (own != 0) | (steps != 0)
+    large = np.minimum(own, steps) > telling[:, np.newaxis]
+    count = large.sum(axis=1)
+    enough = (equal & large).sum(axis=1) >= _MIN_EQUAL_SHARE * count
+    is_same = np.where(count < _MIN_LARGE_INCREMENTS, (equal | ~moved).all(axis=1), enough)
+    same: npt.NDArray[np.bool_] = is_same & moved.any(axis=1) & ~far
+    return same
 
 
 class _Near:

@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-# tests wait half of their time: two files at once
-PAIR   := -n 2 --dist loadfile --no-loadscope-reorder
+# tests wait half of their time: more files at once than cores
+PAIR   := -n 3 --dist loadfile --no-loadscope-reorder
 
 LOWEST := .venv-lowest
 

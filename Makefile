@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-# tests wait half of their time: more files at once than cores
-PAIR   := -n 3 --dist loadfile --no-loadscope-reorder
+# tests wait for more than half of their time: twice as many files at once as two cores
+AT_ONCE := -n 4 --dist loadfile --no-loadscope-reorder
 
 LOWEST := .venv-lowest
 
@@ -37,14 +37,14 @@ docs: $(STAMP)
 
 test: $(if $(filter true,$(CI)),system) check
 	@status=0; set -x; \
-	$(BIN)/python -m pytest -m "not realtime" $(PAIR) || status=1; \
+	$(BIN)/python -m pytest -m "not realtime" $(AT_ONCE) || status=1; \
 	$(BIN)/python -m pytest -m realtime || status=1; \
 	exit $$status
 
 # the oldest versions that pyproject.toml promises
 test-lowest:
 	@sh tools/setup-venv.sh $(PYTHON) $(LOWEST) lowest
-	$(LOWEST)/bin/python -m pytest -m "not realtime" $(PAIR)
+	$(LOWEST)/bin/python -m pytest -m "not realtime" $(AT_ONCE)
 
 # `make test` of a fresh clone on machines that differ: busy, another user, with sensors … (see the script)
 test-machines:
@@ -93,7 +93,7 @@ hooks: $(STAMP)
 
 # the tests, and how much of the package they run; fails below the floor in pyproject.toml
 coverage: $(STAMP)
-	$(BIN)/python -m pytest -m "not realtime" $(PAIR) --cov --cov-report=term --cov-report=html:build/coverage
+	$(BIN)/python -m pytest -m "not realtime" $(AT_ONCE) --cov --cov-report=term --cov-report=html:build/coverage
 
 system:
 	sh tools/system-packages.sh

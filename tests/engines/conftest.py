@@ -28,8 +28,9 @@ def patience(monkeypatch):
     monkeypatch.setattr(cluster, "WORKERS_S", 600)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dask_cluster():
+    """Not for the session: processes of a cluster that rests use a third of a core."""
     distributed = pytest.importorskip("distributed")
     import dask
 
@@ -48,7 +49,7 @@ def dask_cluster():
     gc.collect()  # here, where its warnings are not another test's
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def dask(dask_cluster):
     """The engine as a user names it."""
     return f"dask:{dask_cluster.scheduler_address}"

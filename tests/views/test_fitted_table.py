@@ -55,7 +55,7 @@ def _experiment() -> dict:
     one = {"mean": 1.5e-5, "ci95_low": 1.4e-5, "ci95_high": 1.6e-5}
     names = ("duration_s", "energy_j", "energy_kwh", "co2e_kg", "co2e_g_per_s")
     return {"groups": [{"group": "batch=32", "n": 5, "estimated": True, **dict.fromkeys(names, one)}],
-            "runs": 5, "counted": 5, "notes": []}  # fmt: skip
+            "runs": 5, "counted": 5, "notes": [], "remarks": []}  # fmt: skip
 
 
 def _functions(recording: Recording) -> tuple[Attribution, pl.DataFrame]:

@@ -50,7 +50,7 @@ def test_grams_stand_beside_joules(recording):
 
 
 def test_a_run_has_ranges_of_grams_too():
-    carbon = {"low_g": 0.5, "high_g": 4.0}
+    carbon = {"co2e_low_g": 0.25, "co2e_high_g": 8.0}
     one = Summary(1.0, energy_j=10.0, low_j=5.0, high_j=20.0, co2e_g=2.0, carbon=carbon, counts={"tokens": 10}).per(
         "tokens"
     )

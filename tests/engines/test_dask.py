@@ -16,7 +16,10 @@ from tests.engines.deadly import Deadly
 from tests.engines.processes import scheduler, worker
 from tests.engines.test_contract import answer
 from wattribute.engines import cluster
+from wattribute.engines import dask as engine
+from wattribute.engines.tasks import Large, cut
 from wattribute.errors import ClusterError, NoDataError, OptionError, PartialResultWarning
+from wattribute.readers.otf2.writer import Writer
 
 pytest.importorskip("distributed")
 
@@ -29,6 +32,29 @@ def deadly(trace, tmp_path, **how):
     recording = wattribute.read(trace)
     chosen = list(recording.spans.locations())[-1]
     return dataclasses.replace(recording, spans=Deadly(recording.spans, chosen, tmp_path / "died", **how))
+
+
+def test_a_group_that_is_most_of_the_work_is_cut(tmp_path, dask, monkeypatch):
+    """Eight ranks of one node that share its counter: their locations go to several tasks."""
+    with Writer(tmp_path / "trace") as trace:
+        node, main = trace.node("host", "node", domain="shared_memory"), trace.region("main")
+        for rank in range(8):
+            process = trace.process(f"MPI Rank {rank}", node)
+            thread = trace.location("Master thread", process)
+            for begin in range(0, 1_000_000, 1_000):
+                thread.enter(begin, main)
+                thread.leave(begin + 500 + rank, main)
+        meter = trace.location("energy", process, "metric")
+        metric = trace.metric_class([trace.member("powercap:::ENERGY_UJ:ZONE0", "uJ")])
+        instance = trace.metric_instance(metric, meter.number, "node", node)
+        for i in range(11):
+            meter.readings([i * 100_000], instance, [i * 1_000_000])
+    tasks = []
+    monkeypatch.setattr(engine, "cut", lambda *given: tasks.extend(cut(*given)) or tasks)
+    found, expected = (wattribute.attribute(tmp_path / "trace", engine=one) for one in (dask, "local"))
+    assert [type(one) for one in tasks] == [Large]
+    assert found.rows.equals(expected.rows)
+    assert found.devices.equals(expected.devices)
 
 
 ONE_GROUP = {"metric": "ZONE", "process": "Rank [01]$"}

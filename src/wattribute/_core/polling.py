@@ -109,9 +109,10 @@ class Polling:
     def unfinished(self) -> Iterator[tuple[int, Row, int]]:
         """The rows of a ``poll`` that does not return, for another thread: the time of the last is 0."""
         at = 0
-        while self._numbers[at + 1]:
+        while at < self._room and self._numbers[at + 1]:
             at += 2 + 2 * self.meters[self._numbers[at]].slots
-        return self._split(at + 1)
+        is_begun = at < self._room and self._numbers[at + 2]
+        return self._split(at + 1 if is_begun else at)
 
     def _split(self, filled: int) -> Iterator[tuple[int, Row, int]]:
         at = 0

@@ -23,6 +23,7 @@ _MIN_RESOLUTIONS = 10  # of the counter: larger increments are not equal by chan
 _MIN_LARGE_INCREMENTS = 10  # with fewer large increments, all increments have to be equal
 _MIN_EQUAL_SHARE = 0.5  # of the large increments
 _MAX_PAIRWISE = 16  # counters of close sums that are compared one by one
+_MAX_BLOCK = 1 << 20  # increments that are held at once
 _STEPS_PER_E = 500_000  # increments in groups are distinguished by 2·10⁻⁶ of their size
 _BLOCK_COUNTERS = 256  # counters whose groups are taken at once
 
@@ -61,13 +62,17 @@ def repeated(counters: Sequence[Floats]) -> list[int | None]:
 
 def _first(counters: Sequence[Floats], row: int, before: Sequence[int], originals: dict[int, Original]) -> int | None:
     """The first of these counters that a later one repeats."""
-    for begin in range(0, len(before), _MAX_PAIRWISE):
-        some = before[begin : begin + _MAX_PAIRWISE]
+    if not before:
+        return None
+    of_row = counters[row]
+    at_once = max(1, min(_MAX_PAIRWISE, _MAX_BLOCK // max(1, len(of_row))))
+    for begin in range(0, len(before), at_once):
+        some = before[begin : begin + at_once]
         own = np.array([counters[at] for at in some])
         for at, steps in zip(some, own, strict=True):
             if at not in originals:
                 originals[at] = Original.of(steps)
-        same = _same([originals[at] for at in some], own, counters[row])
+        same = _same([originals[at] for at in some], own, of_row)
         if same.any():
             return some[int(same.argmax())]
     return None

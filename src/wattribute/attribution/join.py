@@ -300,7 +300,7 @@ def batches(
     kind, most = recording.locations.kind, _SERIAL_BATCH_EVENTS if each is map else _BATCH_EVENTS
     batch: list[int] = []
     size, last = 0, None
-    for location, events in zip(locations, recording.locations.events[locations].tolist(), strict=True):
+    for location, events in zip(locations, recording.locations.events[list(locations)].tolist(), strict=True):
         like = (kind[location] == "gpu", alike(location))
         if batch and (like != last or size >= most):
             yield batch

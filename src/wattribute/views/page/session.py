@@ -415,8 +415,11 @@ class Session:
 
     def _blocks(self, range_: tuple[int, int] | None, most: int | None = None) -> BlockSums | None:
         """The blocks to draw a range from, where it holds too many spans to add them up while somebody waits."""
-        blocks, most = self.tiles.blocks, MANY_SPANS if most is None else most
-        return blocks if blocks and (range_ is None or self.tiles.costs_more(most, *range_)) else None
+        blocks = self.tiles.blocks
+        if not blocks or (range_ is None and most is None):  # there are none unless all are too many for a picture
+            return blocks
+        a, b = range_ or (0, self.tiles.length)
+        return blocks if self.tiles.costs_more(MANY_SPANS if most is None else most, a, b) else None
 
     @property
     def _most_of_rows(self) -> int:

@@ -228,7 +228,7 @@ class App {
     const { coarse } = tab.data;
     if (!coarse) return [];
     const [from, to] = coarse.edges.map((edge) => si(edge, "s", 5));
-    const what = coarse.whole ? "the smallest are folded and ranges are left out" : `it shows ${from} … ${to}`;
+    const what = coarse.whole ? "the smallest are folded; ranges, calls and totals are left out" : `it shows ${from} … ${to}`;
     const exact = el("button", { text: "exact", title: "add up every span, with ranges; may take minutes", on: { click: () => { tab.exact = true; this.refresh(); } } });
     return [el("span", { class: "coarse", text: `At the tiles' resolution: ${what}.` }), ...(this.source.live ? [exact] : [])];
   }

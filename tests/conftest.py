@@ -95,6 +95,15 @@ def pytest_sessionfinish(session, exitstatus):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+LONGEST = ("test_docs.py", "test_pythons.py")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """The longest files first: one that ends last, alone, leaves cores idle for minutes."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 # ------------------------------------------------------------------------------------------------------- skips, and CI
 
 # what no package and no setting of a CI machine changes; every other skip is a failure there

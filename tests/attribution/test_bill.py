@@ -385,7 +385,7 @@ def test_static_energy_of_a_card_is_no_ones_where_the_driver_does_not_tell_the_p
     assert summary.energy_j == pytest.approx(250, rel=1e-3)
     assert (summary.high_j or 0) > 850
     [note] = [note for note in summary.devices[0].notes if "who is on the card" in note]
-    assert note == "GPU 0: the driver does not tell who is on the card, so its static energy is in a row of its own"
+    assert note == "GPU 0: the driver does not tell who is on the card, so its static energy is a row of its own"
 
 
 def test_a_card_of_one_program_alone_is_all_its_own():

@@ -128,7 +128,7 @@ class Division:
         """Why static energy is in no program's sum, if the driver does not tell whose it is."""
         if self.is_part_known or self.floor is None or not self.floor.high_w:
             return None
-        return f"{device.name}: the driver does not tell who is on the card, so its static energy is in a row of its own"
+        return f"{device.name}: the driver does not tell who is on the card, so its static energy is a row of its own"
 
 
 class Portions(NamedTuple):

@@ -278,7 +278,7 @@ def test_a_partial_result_has_an_exit_code_of_its_own(tmp_path, trace):
         (OutputError("busy intervals do not fit into /tmp; set TMPDIR"), r"worker .*, process \d+: busy .* set TMPDIR"),
     ],
 )
-def test_a_full_disk_of_a_worker_is_told_with_its_name(error, message):
+def test_an_error_of_a_full_disk_names_its_worker(error, message):
     with pytest.raises(OutputError, match=message):
         engines_dask._task(Mock(side_effect=error))()
     with pytest.raises(OSError, match=r"^another reason$"):

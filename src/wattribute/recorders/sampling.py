@@ -36,7 +36,7 @@ REGIONS = "regions"
 CLOSE_S = 1.0
 HUNG_S = 0.2
 _LOOK_S = 0.1
-END_S = 1.5  # after which a sampler that has not told the end is hung up on: it then saves what there is
+END_S = 1.5  # after which a sampler that has not reported its end is hung up on: it then saves what there is
 READY_S = 10.0  # a busy machine may take seconds to start a process
 OPEN_S = 2.0  # a driver that has not answered by then hangs: the command does not wait for it
 

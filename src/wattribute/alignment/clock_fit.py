@@ -58,7 +58,8 @@ def by_edges(
     if not estimates:
         return list(signals), []
     best = min(estimates, key=lambda one: one.error_s)
-    finding = f"{name}: power follows its spans {best.late_s * 1e3:+.0f} ± {best.error_s * 1e3:.0f} ms late"
+    verb = "lags behind" if best.late_s >= 0 else "precedes"
+    finding = f"{name}: power {verb} its spans by {abs(best.late_s) * 1e3:.0f} ± {best.error_s * 1e3:.0f} ms"
     how = f"(of {best.telling} readings at edges; the sensor's lag is taken from the table)"
     if abs(best.late_s) > assumed + MIN_CONTRADICTION * best.error_s:
         error = abs(best.late_s) + best.error_s
@@ -69,11 +70,11 @@ def by_edges(
         return [replace(signal, clock_error_s=error) for signal in signals], [Problem("clock", text)]
     if best.error_s >= assumed:
         return list(signals), [
-            Problem("clock", f"{finding} {how}, which agrees with its clock's ±{assumed * 1e3:g} ms")
+            Problem("joined", f"{finding} {how}, which agrees with its clock's ±{assumed * 1e3:g} ms")
         ]
     back = recording.clock.ticks(best.late_s)
     moved = [replace(signal, times=signal.times - back, clock_error_s=best.error_s) for signal in signals]
-    return moved, [Problem("clock", f"{finding} {how}: it was moved by so much")]
+    return moved, [Problem("clock", f"{finding} {how}; it was moved by as much")]
 
 
 def estimate(recording: Recording, signal: Signal, line: Line | None) -> ClockFit | None:

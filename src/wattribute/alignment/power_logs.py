@@ -67,7 +67,8 @@ def _joined(recording: Recording, log: Recording, offset: float | None, name: st
             noticed += seen
         if place.error_ns or "wall" not in place.how:
             error = f", to ±{place.error_ns / 1e6:g} ms" if place.error_ns else ""
-            noticed.append(Problem("clock", f"{name}: joined by {place.how}{error}"))
+            kind = "joined" if place.error_ns < UNKNOWN_NS else "clock"
+            noticed.append(Problem(kind, f"{name}: joined by {place.how}{error}"))
     log_keys = {(signal.host, signal.device, signal.name) for signal in signals}
     kept = [signal for signal in recording.signals if (signal.host, signal.device, signal.name) not in log_keys]
     if len(kept) < len(recording.signals):

@@ -121,7 +121,7 @@ def median_step(times: npt.NDArray[np.int64]) -> float:
     return (float(steps[(len(steps) - 1) // 2]) + float(steps[len(steps) // 2])) / 2
 
 
-REMARKS = frozenset(("declared", "timeline", "gauge", "no-energy"))  # kinds of problems that are no alarm
+REMARKS = frozenset(("declared", "timeline", "gauge", "joined", "no-energy"))  # kinds of problems that are no alarm
 
 
 @dataclass(frozen=True)

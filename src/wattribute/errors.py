@@ -70,6 +70,7 @@ _OTHER_WORDS = {
     **dict.fromkeys(("gpu", "cpu", "card", "package"), "device"),
     **dict.fromkeys(("node", "hostname", "machine"), "host"),
     **dict.fromkeys(("stack", "callpath", "call_path", "callstack", "tree"), "path"),
+    **dict.fromkeys(("module", "filename", "library", "source"), "file"),
     **dict.fromkeys(("metric", "sensor"), "signal"),
     **dict.fromkeys(("time", "interval"), "bin=100ms"),
     **{"shared": "even", "independent": "full"},

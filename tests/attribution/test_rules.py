@@ -221,6 +221,7 @@ def test_options_are_checked_before_anything_is_read():
     for options, words in (
         ({"by": "frme"}, "did you mean 'frame'"),
         ({"by": "funtion"}, "did you mean 'frame'"),
+        ({"by": "module"}, "did you mean 'file'"),
         ({"by": "Rank"}, "did you mean 'process'"),
         ({"by": "interval"}, "did you mean 'bin=100ms'"),
         ({"share": "independent"}, "did you mean 'full'"),

@@ -259,6 +259,9 @@ def test_the_confidence_interval_by_hand():
     assert told.ci95_low == pytest.approx(11 - half)
     assert told.ci95_high == pytest.approx(11 + half)
     assert interval([5.0]).ci95_low is None
+    few = interval([1.0, 2.0])  # 1.5 ± 12.706 × 0.7071 / √2 = 1.5 ± 6.35; no duration and no energy is below 0
+    assert (few.ci95_low, few.ci95_high) == (0, pytest.approx(1.5 + 6.353, rel=1e-3))
+    assert interval([-1.0, 2.0]).ci95_low < 0
     # t for 99 degrees of freedom; the normal 1.96 would be too narrow
     assert interval([1.0, 3.0] * 50).ci95_high == pytest.approx(2 + 1.9842 * statistics.stdev([1.0, 3.0] * 50) / 10)
     assert interval([1.0, 3.0] * 16).ci95_high == pytest.approx(

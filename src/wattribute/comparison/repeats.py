@@ -13,13 +13,14 @@ from .significance import t_quantile
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """Mean, standard deviation and the 95 % confidence interval of the mean."""
+    """Mean, standard deviation and the 95 % confidence interval of the mean; what is never negative has none below 0."""
     count, mean = len(values), float(np.mean(values))
     if count < 2:
         return Interval(mean)
     std = float(np.std(values, ddof=1))
     half = float(t_quantile(0.975, count - 1)) * std / count**0.5
-    return Interval(mean, std, mean - half, mean + half)
+    low = mean - half if min(values) < 0 else max(mean - half, 0.0)
+    return Interval(mean, std, low, mean + half)
 
 
 @dataclass(frozen=True)

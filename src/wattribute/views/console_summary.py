@@ -91,7 +91,7 @@ def _interval(statistics: Mapping[str, Any] | None, unit: str, mark: str = "") -
         return "–"
     if unit:
         return bounded(statistics["mean"], statistics["ci95_low"], statistics["ci95_high"], unit) + mark
-    half = None if statistics["ci95_low"] is None else statistics["mean"] - statistics["ci95_low"]
+    half = None if statistics["ci95_high"] is None else statistics["ci95_high"] - statistics["mean"]
     return plain(statistics["mean"], half) + mark
 
 

@@ -63,7 +63,8 @@ def pytest_configure(config):
     Path(folder).chmod(0o755)  # some tests become another user
     config.stash[FOLDER] = folder
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    os.environ.setdefault("PIP_CACHE_DIR", str(cache / "pip"))  # what was downloaded once need not be again
+    for program in ("pip", "uv"):
+        os.environ.setdefault(f"{program.upper()}_CACHE_DIR", str(cache / program))  # downloaded once, kept
     os.environ |= {
         "WATTRIBUTE_TEST_FOLDER": folder,
         "TMPDIR": folder,
@@ -308,6 +309,17 @@ def command(verb, monkeypatch, capfdbinary):
         return subprocess.CompletedProcess(words, code, *((out.decode(), err.decode()) if text else (out, err)))
 
     return run
+
+
+@pytest.fixture(scope="session")
+def warm():
+    """Real processes that do not import everything once more, for pages of commands."""
+    from tests.warm import Warm
+
+    with tempfile.TemporaryDirectory(prefix="watt-", dir="/tmp") as folder:  # the path of a socket has to be short
+        made = Warm(Path(folder))
+        yield made
+        made.close()
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ def fences(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
-def test_fences_run(page, tmp_path):
+def test_fences_run(page, tmp_path, warm):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{warm.programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "COLUMNS": "120",
     }
@@ -43,7 +43,7 @@ def test_fences_run(page, tmp_path):
         if language not in ("sh", "python"):
             continue
         restart_net()
-        command = ["sh", "-e", "-c", code] if language == "sh" else [sys.executable, "-c", code]
+        command = ["sh", "-e", "-c", code] if language == "sh" else warm.python(code)
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{page.name}:\n{code}\n{done.stdout}\n{done.stderr}"
 

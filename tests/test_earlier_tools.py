@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.test_docs import fences
+from tests.warm import Warm
 
 PAGE = ROOT / "docs" / "earlier-tools.md"
 ROWS = dict(re.findall(r"^\| ([A-Z]+-?\d+) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
@@ -24,13 +25,13 @@ STARTS_PROGRAMS = ("run", "profile", "monitor")  # which belong into a process o
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, warm):
     """The files that the page makes."""
     place = tmp_path_factory.mktemp("earlier")
     (place / "examples").symlink_to(ROOT / "examples")
     for language, code in fences(PAGE):
         assert language == "sh"
-        execute(["sh", "-e", "-c", code], place)
+        execute(["sh", "-e", "-c", code], place, warm)
     return place
 
 
@@ -40,14 +41,15 @@ def done() -> set[str]:
     return set()
 
 
-def execute(command: list[str], place: Path) -> None:
-    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(place), "COLUMNS": "120"}
+def execute(command: list[str], place: Path, warm: Warm) -> None:
+    path = f"{warm.programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    own = {"PATH": path, "HOME": str(place), "COLUMNS": "120"}
     ended = subprocess.run(command, cwd=place, env=os.environ | own, capture_output=True, text=True)
     assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
 
 
 @pytest.mark.parametrize("id", ROWS)
-def test_what_a_row_says_works(id, folder, done, verb, monkeypatch, capsys):
+def test_what_a_row_says_works(id, folder, done, verb, warm, monkeypatch, capsys):
     commands, tests = COMMAND.findall(ROWS[id]), NAMED_TEST.findall(ROWS[id])
     assert commands or tests or "](" in ROWS[id], f"{id} has no command and names no test"
     for file, name in tests:
@@ -59,7 +61,7 @@ def test_what_a_row_says_works(id, folder, done, verb, monkeypatch, capsys):
         done.add(command)
         words = shlex.split(command)
         if words[1] in STARTS_PROGRAMS:
-            execute(words, folder)
+            execute(words, folder, warm)
             continue
         assert verb(words) == 0, f"{id}: {command}\n{capsys.readouterr().err}"
 

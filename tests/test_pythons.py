@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ print(wattribute.__version__)
 """
 
 
+# a third of pip's time; not there where pip has an index of its own (tools/setup-venv.sh)
+UV = [sys.executable, "-m", "uv"] if find_spec("uv") else []
 OFFLINE = re.compile("connection|name resolution|timed out|retrying|proxy", re.IGNORECASE)
 
 
@@ -43,7 +46,10 @@ def build(folder: Path, **environment: str) -> Path:
         ignore=shutil.ignore_patterns(".git", ".venv*", "build", ".*_cache", "*.so", "dist", "demo", "node_modules"),
     )
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    if UV:
+        command = [*UV, "build", "--wheel", "--python", sys.executable, "-o", str(folder), str(source)]
+    locks = {"TMPDIR": str(folder)}  # which uv leaves
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | locks | environment)
     if done.returncode:
         installed(done.stderr)
     [built] = folder.glob("*.whl")
@@ -107,8 +113,9 @@ def installs(wheel, tmp_path_factory) -> dict[str, tuple[str, Path, subprocess.P
         python = interpreter(version)
         if python:
             folder = tmp_path_factory.mktemp(version)
-            pip = [sys.executable, "-m", "pip", "--python", python]
+            pip = [*UV, "pip"] if UV else [sys.executable, "-m", "pip", "--python", python]
             command = [*pip, "install", "-q", "--no-compile", "--target", str(folder), str(wheel)]
+            command += ["--python", python] if UV else []
             started[version] = python, folder, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     return started
 

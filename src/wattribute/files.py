@@ -96,6 +96,12 @@ def temporary_folder() -> Iterator[Path]:
                 break
 
 
+def cache_folder(name: str) -> Path:
+    """Where this user's cache of such things is, whether it exists or not."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "wattribute" / name
+
+
 def new_folder(path: str | os.PathLike[str], claimed: bool = False) -> Path:
     """Make a folder; one that is there already is an error, unless the caller made it itself (``claimed``)."""
     folder = Path(nonempty_path(os.fspath(path)))

@@ -97,22 +97,23 @@ def _calibration(where):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, warm):
     """A folder with everything that the examples name."""
+    program = warm.programs / "wattribute"
     where = tmp_path_factory.mktemp("examples")
     subprocess.run([sys.executable, ROOT / "examples" / "make_trace.py", "trace"], cwd=where, check=True)
     for name in ("train.py", "old.py", "new.py"):
         (where / name).write_text(SCRIPT)
 
     def run(*words):
-        command = [PROGRAM, "run", "-q", "--meters", "model", *words, "--", "sleep", "0.3"]
+        command = [program, "run", "-q", "--meters", "model", *words, "--", "sleep", "0.3"]
         subprocess.run(command, cwd=where, check=True)
 
     for name, copies in {"a": ("run", "old", "old1", "old2"), "b": ("new", "new1", "new2")}.items():
         run("-o", f"{name}.watt")
         for copy in copies:
             shutil.copytree(where / f"{name}.watt", where / f"{copy}.watt")
-    ranks = [[PROGRAM, "run", "-q", "--meters", "model", "-o", f"rank{n}.watt", "--"] for n in (0, 1)]
+    ranks = [[program, "run", "-q", "--meters", "model", "-o", f"rank{n}.watt", "--"] for n in (0, 1)]
     subprocess.run([*ranks[0], *ranks[1], "sleep", "0.3"], cwd=where, check=True)  # one inside the other: at one time
     _calibration(where)
     now = datetime.now(timezone.utc)
@@ -142,13 +143,13 @@ APART = {"monitor", "view"}  # end with Ctrl-C: a process of their own
     ]  # a test of its own
     + examples(program_parser().format_help()),
 )
-def test_every_example_runs(place, line, verb, monkeypatch, capfd):
+def test_every_example_runs(place, line, verb, warm, monkeypatch, capfd):
     if line == "wattribute convert trace run.watt" or "run.watt --metric" in line:
         (place / "run.watt").unlink()  # it makes this one
     words = shlex.split(line)
     monkeypatch.chdir(place)
     monkeypatch.setenv("HOME", str(place))
-    monkeypatch.setenv("PATH", f"{PROGRAM.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("PATH", f"{warm.programs}:{PROGRAM.parent}:{os.environ['PATH']}")
     if words[1] in APART:
         code, err = _apart(line)
     else:

@@ -158,7 +158,9 @@ def test_threads_have_locations_and_cpu_clocks(tmp_path, mode):
         BUSY
         + """
 import threading
-def waits(): busy(0.4)
+def waits():
+    end = time.thread_time() + 0.4  # not of the clock: it may wait for a CPU
+    while time.thread_time() < end: busy(0.01)
 thread = threading.Thread(target=waits, name="worker <1>")
 thread.start(); thread.join()
 """

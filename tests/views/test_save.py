@@ -42,3 +42,19 @@ def test_the_wheel_moves_all_views_of_a_page_along_time(kind):
 
 def test_a_chart_without_time_has_no_zoom():
     assert "params" not in save.zoomable(plot.draw("heatmap", [ranks(hosts=2, depth=3)]).to_json())
+
+
+def test_the_script_of_pages_is_made_once_and_a_cache_that_cannot_be_written_is_none(tmp_path, monkeypatch):
+    def script(cache):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+        save._bundle.cache_clear()
+        return save._bundle()
+
+    made = []
+    monkeypatch.setattr(save.convert(), "javascript_bundle", lambda snippet: made.append(snippet) or f"{len(made)}é")
+    try:
+        assert [script(tmp_path), script(tmp_path)] == ["1é", "1é"]
+        (tmp_path / "file").touch()
+        assert [script(tmp_path / "file"), script(tmp_path / "file")] == ["2é", "3é"]
+    finally:
+        save._bundle.cache_clear()

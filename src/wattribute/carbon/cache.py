@@ -8,7 +8,6 @@ cache: nothing here raises.
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -16,24 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..files import write_file
+from ..files import cache_folder, write_file
 from .intensity_curve import Step
 
 _DAY_NS = 86_400 * 10**9
 _FRESH_NS = 1800 * 10**9
 
 
-def folder() -> Path:
-    """The cache folder of this machine."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "wattribute" / "carbon"
-
-
 @dataclass
 class Cache:
     """Steps of intensity by source and zone."""
 
-    root: Path = field(default_factory=folder)
+    root: Path = field(default_factory=lambda: cache_folder("carbon"))
     now_ns: Callable[[], int] = time.time_ns
 
     def load(self, source: str, zone: str, start_ns: int, end_ns: int, stale: bool = False) -> list[Step]:

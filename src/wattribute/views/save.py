@@ -12,13 +12,14 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError, OptionError
-from ..files import STANDARD_OUTPUT, check_writable, write_file
+from ..errors import MissingExtraError, OptionError, OutputError
+from ..files import STANDARD_OUTPUT, cache_folder, check_writable, write_file
 from .theme import WIDTH
 
 _ROUNDS = 5
@@ -178,8 +179,18 @@ def _mark(view: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _bundle() -> str:
-    """Vega, Vega-Lite and the embedder in one script that sets ``window.vegaEmbed``."""
-    return str(convert().javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    """Vega, Vega-Lite and the embedder in one script that sets ``window.vegaEmbed``.
+
+    vl-convert puts it together for a second or more, so it is kept in the user's cache; without one it is made.
+    """
+    cached = cache_folder("charts") / f"vega-{convert().__version__}.js"
+    with suppress(OSError, ValueError):
+        return cached.read_text(encoding="utf-8")
+    script = str(convert().javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    with suppress(OSError, OutputError):
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        write_file(cached, script)
+    return script
 
 
 def zoomable(spec: str) -> dict[str, Any]:

@@ -63,9 +63,6 @@ def same_signals(recording, row, events):
 @pytest.mark.parametrize("name", TRACES.split())
 def test_real_traces(shared: Path, name: str):
     oracle = Oracle(shared / "traces" / name / "traces.otf2")
-    if name == "frontier-hpl-partial":  # the official reader is slow: one of the eight large streams will do
-        large = sorted(oracle.locations, key=oracle.locations.__getitem__)[-7:]
-        oracle.locations = {ref: n for ref, n in oracle.locations.items() if ref not in large}
     recording = wattribute.read(shared / "traces" / name)
     rows = {int(number): row for row, number in enumerate(recording.locations.id)}
     assert [recording.frames.name[i] for i in range(len(oracle.regions))] == region_names(oracle)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import NotFoundError
+from ...files import cache_folder
 
 VERSION = 13  # of the layout of tiles; those of another version are made again
 
@@ -80,7 +81,7 @@ def folder(path: Path) -> Path | None:
     top = root(path)
     if _writable(top.parent) and _writable(top):
         return top.with_name(f"{top.name}.tiles")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wattribute" / "tiles"
+    cache = cache_folder("tiles")
     named = hashlib.sha256(str(top).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute import archive
 from wattribute.errors import OptionError, OutputError
+from wattribute.model import SpanTable
 from wattribute.sessions.summary import summarise
 from wattribute.testing.simulation import Simulation, Wave
 from wattribute.views.console_run import bill_line
@@ -130,6 +131,13 @@ def test_pdf_has_pages_of_text_that_can_be_searched(tmp_path):
 
 def test_hostile_names_make_a_pdf_too(tmp_path):
     assert write_report(streams(list(HOSTILE)), tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_recording_of_power_alone_has_a_story():
+    words = story(replace(ranks(), spans=SpanTable({})))
+    assert dict(words.numbers)["measured"] == dict(story(ranks()).numbers)["measured"]
+    when = next(section for section in words.sections if section.title == "When")
+    assert when.picture is not None
 
 
 def test_mistakes_are_told(tmp_path):

@@ -110,8 +110,17 @@ def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
 
 
 def picture(chart: str, attribution: Attribution, name: str = "") -> Picture:
-    """A chart by its name, drawn from an attribution; ``name`` is its file's."""
-    draw = charts.get(chart)
+    """A chart by its name, drawn from an attribution, or from its recording alone; ``name`` is its file's."""
+    known = charts.get(chart)
+
+    def draw(attribution: Attribution, theme: str) -> Any:
+        try:
+            return known(attribution, theme=theme)
+        except NoDataError as error:
+            if known.fallback is None:
+                raise
+            metric = attribution.question.metric
+            return known.fallback(attribution.recording, metric=metric, because=f"{error}.", theme=theme)
 
     def spec(chart: Any) -> str:
         return str(chart.to_json(indent=None))

@@ -75,6 +75,7 @@ def test_a_story_on_a_shared_machine_says_whose_it_was(estimated):
     whole = "600 J estimated" if estimated else "600 J"
     assert section.sentences == [f"{whole} on this machine: 300 J this command, 300 J other processes."]
     assert bill_line(summarise(recording, carbon=False)).startswith(f"{whole} on this machine: 300 J this")
+    assert story(recording).lead.endswith("300 J of it went to this command.")  # and nothing was idle
     assert section.picture.name == "bill"
 
 
@@ -156,6 +157,7 @@ def test_real_traces_have_their_story(shared):
     assert any("the file is not there" in sentence for sentence in noticed.sentences)
     assert dict(told.numbers)["measured"] == "84.8 kJ ± 5.4"  # 6.25 % of rocm_smi's energy counter
     assert told.missing.startswith("15.3 M of 16.1 M events are missing: 8 files could not be read")
+    assert "8 devices that measured nothing: not drawn." in told.sections[0].picture.light
 
 
 def test_what_is_missing_stands_before_every_number(shared, tmp_path):

@@ -57,7 +57,7 @@ def edges(knots: Any, a: int, b: int, most: int) -> Edges:
     return _distinct(np.asarray(inside, np.int64))
 
 
-def _distinct(ascending: Any) -> Any:
+def _distinct(ascending: Edges) -> Edges:
     """Ascending values, each once: np.unique does not know that they ascend, and takes a millisecond for 10⁴."""
     return ascending[np.append(True, ascending[1:] > ascending[:-1])] if len(ascending) else ascending
 

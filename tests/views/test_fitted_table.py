@@ -163,6 +163,15 @@ def test_bars_go_first_then_columns_then_letters():
     assert "1.84 kJ ± 0.12" in narrow
 
 
+def test_words_are_broken_only_where_a_table_is_too_narrow_for_them():
+    table = FittedTable()
+    table.add_column("signals")
+    table.add_column("measure as")
+    table.add_row("rocm_smi:::socket_power and 3 more", "a filter of which " + 20 * "much is said " + "here")
+    assert "rocm_smi:::socket_power" in _printed(table, 60)
+    assert max(map(len, _printed(table, 60).splitlines())) <= 60
+
+
 def test_forty_columns_are_a_list():
     lines = _printed(_small(), 40).splitlines()
     assert lines[0] == "a_function_with_a_rather_long_name"

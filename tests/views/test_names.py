@@ -68,11 +68,18 @@ def test_names_that_differ_in_two_places_show_both():
     alike = [f"Cijk_Ailk_Bljk_MT{size}{filler}_PLR{depth}{filler}" for size in (64, 128) for depth in (1, 3)]
     short = names.labels(alike, 30).values()
     assert list(short) == [
-        "Cijk_Ailk_…MT64 PLR1",
-        "Cijk_Ailk_…MT64 PLR3",
-        "Cijk_Ailk_…MT128 PLR1",
-        "Cijk_Ailk_…MT128 PLR3",
+        "Cijk_Ailk_Bljk_…MT64 PLR1",
+        "Cijk_Ailk_Bljk_…MT64 PLR3",
+        "Cijk_Ailk_Bljk_…MT128 PLR1",
+        "Cijk_Ailk_Bljk_…MT128 PLR3",
     ]
+
+
+def test_names_that_do_not_differ_get_numbers():
+    alike = ["", " ", "gemm<Tile<64, 3>, P<int, A<8>>>(int)", "gemm<Tile<64, 4>, P<int, A<8>>>(int)"]
+    assert list(names.labels(alike, 18).values()) == [
+        "(no name)", "(no name) ·2", "gemm<Tile<64, …3", "gemm<Tile<64, …4",
+    ]  # fmt: skip
 
 
 def test_shortening_keeps_both_ends():

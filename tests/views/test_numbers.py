@@ -32,6 +32,8 @@ from wattribute.views.numbers import bounded, count, percent, row_range, seconds
         (1e300, "J", "1.00e+300 J"),
         (-2.5e21, "W", "−2.50e+21 W"),
         (1e20, "J", "100,000 PJ"),
+        (97.25, "J", "97.3 J"),  # a half is rounded up
+        (math.nextafter(97.25, 0), "J", "97.3 J"),  # the same joules, added up in another order
     ],
 )
 def test_three_digits_with_a_prefix(value, unit, text):
@@ -41,7 +43,7 @@ def test_three_digits_with_a_prefix(value, unit, text):
 def test_bounds_are_written_as_plus_minus_or_as_below():
     assert bounded(6.5, 5.6, 7.4) == "6.50 J ± 0.90"
     assert bounded(1842.4957, 1830.0, 1853.0) == "1.84 kJ ± 0.012"  # the wider side, in kJ
-    assert bounded(1125.0, 1085.0, 1232.0) == "1.12 kJ (1.08 … 1.23)"  # sides that differ
+    assert bounded(1125.0, 1085.0, 1232.0) == "1.13 kJ (1.09 … 1.23)"  # sides that differ
     assert bounded(0.0, 0.0, 1.6) == "< 1.60 J"
     assert bounded(0.3, 0.0, 1.6) == "0.300 J (0 … 1.60)"  # one prefix for all three
     assert bounded(60.0, 0.0, 100.0) == "60.0 J (0 … 100)"

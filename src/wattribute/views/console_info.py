@@ -176,7 +176,7 @@ def _sensors(signals: Sequence[dict[str, Any]]) -> FittedTable | None:
         if one.get("sensor"):
             named.setdefault(one["sensor"], []).append(one["name"])
     rows = [
-        (", ".join(names[:2]) + (f" … {len(names)}" if len(names) > 2 else ""), line) for line, names in named.items()
+        (names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else ""), line) for line, names in named.items()
     ]
     return _table(("signals", "measure as"), rows) if rows else None
 

@@ -160,12 +160,13 @@ def _signal(recording: Recording, signal: Signal) -> dict[str, Any]:
     }
 
 
-def missing_events(recording: Recording) -> str:
-    """How much was declared and could not be read, in a sentence; empty when all is there."""
+def missing_events(recording: Recording, why: bool = True) -> str:
+    """How much was declared and could not be read (and why), in a sentence; empty when all is there."""
     if not recording.missing:
         return ""
     lost = sum(each.events for each in recording.missing)
     declared = max(lost, int(np.sum(recording.locations.events)))
     files = len(recording.missing)
     text = f"{numbers.count(lost)} of {numbers.count(declared)} events are missing: {numbers.count(files)} "
-    return text + f"{'file' if files == 1 else 'files'} could not be read ({clean(recording.missing[0].reason)})"
+    text += f"{'file' if files == 1 else 'files'} could not be read"
+    return f"{text} ({clean(recording.missing[0].reason)})" if why else text

@@ -114,15 +114,24 @@ def _whole(widths: Iterator[int]) -> int:
 
 
 def _rooms(columns: Sequence[Column], width: int) -> list[int]:
-    """The width of each column: numbers have theirs, names share what is left."""
+    """The width of each column: numbers have theirs, names share what is left; words break only where they must."""
     rooms = [_natural(column) for column in columns]
-    names = [i for i, column in enumerate(columns) if _least(column, _SHORT) < rooms[i]]
-    while names and (over := sum(rooms) + _GAP * (len(rooms) - 1) - width) > 0:
-        widest = max(names, key=lambda i: rooms[i])
-        second = max((rooms[i] for i in names if rooms[i] < rooms[widest]), default=0)
-        least = max(_least(columns[widest], _SHORT), second)
-        rooms[widest] -= max(1, min(over, rooms[widest] - least))
+    for least in ([max(_least(column, _SHORT), _longest_word(column)) for column in columns],
+                  [_least(column, _SHORT) for column in columns]):  # fmt: skip
+        while (over := _whole(iter(rooms)) - width) > 0:
+            wide = [i for i, room in enumerate(rooms) if room > least[i]]
+            if not wide:
+                break
+            widest = max(wide, key=lambda i: rooms[i])
+            second = max((rooms[i] for i in wide if i != widest), default=0)
+            rooms[widest] -= max(1, min(over, rooms[widest] - max(least[widest], second)))
     return rooms
+
+
+def _longest_word(column: Column) -> int:
+    """Of a column whose texts are wrapped; 0 of others, which are cut."""
+    words = (word for cell in column.cells for word in _text(cell).plain.split()) if _wraps(column) else ()
+    return max(map(cell_len, words), default=0)
 
 
 def _fitted(column: Column, room: int) -> list[Text]:

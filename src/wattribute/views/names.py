@@ -180,8 +180,9 @@ def labels(names: Iterable[str], width: int = 40) -> dict[str, str]:
                 long[name] = form(name)
     short = {name: shorten(text, width) for name, text in long.items()}
     for group in _alike(short):
-        for name, text in zip(group, _differing([long[name] for name in group], width), strict=True):
-            short[name] = text
+        if len({long[name] for name in group}) > 1:  # those that do not differ get numbers
+            for name, text in zip(group, _differing([long[name] for name in group], width), strict=True):
+                short[name] = text
     taken: dict[str, int] = {}
     for name in distinct:
         text = short[name]
@@ -202,7 +203,7 @@ def _alike(labels: dict[str, str]) -> list[list[str]]:
 
 
 def _differing(texts: Sequence[str], width: int) -> list[str]:
-    """Short forms that start as the texts do and go on with the words that tell them apart."""
+    """Short forms that start as the texts do, as far as there is room, and go on with the words that part them."""
     first = next((i for i, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1), min(map(len, texts)))
     head = _take(texts[0], min(width // 3, first))
     room = width - columns(head) - 1
@@ -212,4 +213,7 @@ def _differing(texts: Sequence[str], width: int) -> list[str]:
         with_it = [f"{text} {word}" for text, word in zip(apart, column, strict=True)]
         if len(set(with_it)) > len(set(apart)):  # this word parts texts that looked alike so far
             apart = with_it
-    return [head + ELLIPSIS + shorten(text.strip(), room) for text in apart]
+    apart = [shorten(text.strip(), room) for text in apart]
+    whole_words = len(re.sub(r"[^\W_]+$", "", texts[0][:first]))  # the word that differs is shown once
+    head = _take(texts[0], max(len(head), min(width - 1 - max(map(columns, apart)), whole_words)))
+    return [head + ELLIPSIS + text for text in apart]

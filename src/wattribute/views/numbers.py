@@ -10,6 +10,7 @@ _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G"
 _PLAIN = ("%", "°C", "#")  # units that take no prefix
 _NOISE = {"J": 1e-9, "W": 1e-9, "s": 1e-12}  # what rounding leaves of sums; no sensor and no clock tells so little
 _UNSEEN = 5e-4  # of a value: three digits do not show it
+_HALF = 1 + 1e-12  # a half is rounded up, also where adding up left it a bit below one: 97.25 is 97.3 everywhere
 _SMALL = 0.01  # of the end of a range: below it a value has a prefix of its own, so that its digits are seen
 EVEN = 0.25  # sides of a range that differ by less of the wider one are one ±
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -36,13 +37,14 @@ def si(value: float | None, unit: str = "", digits: int = 3) -> str:
 def _exponent(value: float, digits: int) -> int:
     if value == 0:
         return 0
-    rounded = float(f"{abs(value):.{digits - 1}e}")  # 999.9 is to become 1.00 k, not 1000
+    rounded = float(f"{abs(value) * _HALF:.{digits - 1}e}")  # 999.9 is to become 1.00 k, not 1000
     return min(15, max(-12, 3 * math.floor(math.log10(rounded) / 3 + 1e-12)))
 
 
 def _digits(number: float, digits: int) -> str:
     if number == 0:
         return "0"
+    number *= _HALF
     places = digits - 1 - math.floor(math.log10(float(f"{abs(number):.{digits - 1}e}")) + 1e-12)
     return f"{number:,.{max(0, places)}f}".replace("-", "−")
 
@@ -88,7 +90,7 @@ def percent(part: float, whole: float) -> str:
     """A share: "81 %", "0.3 %", "< 0.1 %"; "–" of nothing."""
     if not whole:
         return "–"
-    share = 100 * part / whole
+    share = 100 * part / whole * _HALF
     if share and abs(share) < 0.1:
         return "< 0.1 %"
     return f"{share:.0f} %" if abs(share) >= 10 else f"{share:.1f} %"

@@ -119,6 +119,7 @@ def config(theme: Theme) -> dict[str, Any]:
             "limit": 0,
         },
         "axis": {
+            "labelSeparation": 6,
             "labelColor": theme.muted,
             "titleColor": theme.muted,
             "labelFontSize": SIZE,

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 import shlex
 import shutil
@@ -734,7 +735,7 @@ def test_groups_tracks_and_graphs_by_keyboard(tab, frontier):
 
 def test_numbers_read_as_in_python(tab, served):
     tab.open(served)
-    values = [0, 1842.5, -3.2e-7, 999.9, 0.0012345, 12345678, 1e16, 0.1]
+    values = [0, 1842.5, -3.2e-7, 999.9, 0.0012345, 12345678, 1e16, 0.1, 97.25, math.nextafter(51.25, 0)]
     script = "values => import('wattribute/format.js').then((module) => values.map((value) => module.si(value, 'J')))"
     assert tab.page.evaluate(script, values) == [numbers.si(value, "J") for value in values]
     script = "([v, l, h]) => import('wattribute/format.js').then((module) => module.bounded(v, l, h))"

@@ -36,6 +36,13 @@ def test_columns_hold_what_the_frames_are(tmp_path):
         assert kinds == [["user", "other", "mpi"], ["kernel", "kernel", "mpi"]]
 
 
+def test_a_text_is_found_in_names_only(monkeypatch):
+    monkeypatch.setattr(frames, "_PIECE", 5)
+    columns = FrameColumns.of(Frames.of([("gemm", "hip", "kernel", "ba.c"), ("aab", "hip"), ("KERNEL 2", "hip")]))
+    for text, found in (("a", [1]), ("aa", [1]), ("ba", []), ("Kernel", [2]), ("", [0, 1, 2]), ("mmg", [])):
+        assert np.flatnonzero(columns.matching(text)).tolist() == found, text
+
+
 def test_no_frames_are_no_columns(tmp_path):
     FrameColumns.of(Frames.of([])).save(tmp_path)
     assert FrameColumns.load(tmp_path, []).facts()["rows"] == []

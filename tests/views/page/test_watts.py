@@ -54,5 +54,7 @@ def test_the_band_shows_where_least_and_most_differ():
     limited = [watts.Limited.of(curve.edges, np.array([[0, 5], [5, 5], [0, 0]], np.float32), (1.0, 1.0))]
     assert watts.band(limited, 0, 30, 100).tolist() == [(0, 10, 0, 5)]
     assert watts.band(limited, 5, 8, 100).tolist() == [(5, 8, 0, 1.5)]
+    other = watts.Limited(np.array([0, 4, 10, 20, 30]), (np.zeros(5), np.array([0.0, 4, 4, 4, 4])), (1.0, 1.0))
+    assert watts.band([*limited, other], 0, 10, 100).tolist() == [(0, 4, 0, 6), (4, 10, 0, 3)]  # edges of both, once
     gained = [watts.Limited(limited[0].edges, limited[0].running, (0.9, 1.1))]
     assert watts.band(gained, 10, 20, 100).tolist() == [(10, 20, pytest.approx(4.5), pytest.approx(5.5))]

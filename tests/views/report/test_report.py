@@ -12,6 +12,7 @@ import wattribute
 from tests.views.stories import HOSTILE, ranks, streams
 from wattribute import archive
 from wattribute.errors import OptionError, OutputError
+from wattribute.model import SpanTable
 from wattribute.sessions.summary import summarise
 from wattribute.testing.simulation import Simulation, Wave
 from wattribute.views.console_run import bill_line
@@ -75,6 +76,7 @@ def test_a_story_on_a_shared_machine_says_whose_it_was(estimated):
     whole = "600 J estimated" if estimated else "600 J"
     assert section.sentences == [f"{whole} on this machine: 300 J this command, 300 J other processes."]
     assert bill_line(summarise(recording, carbon=False)).startswith(f"{whole} on this machine: 300 J this")
+    assert story(recording).lead.endswith("300 J of it went to this command.")  # and nothing was idle
     assert section.picture.name == "bill"
 
 
@@ -133,6 +135,13 @@ def test_hostile_names_make_a_pdf_too(tmp_path):
     assert write_report(streams(list(HOSTILE)), tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_a_recording_of_power_alone_has_a_story():
+    words = story(replace(ranks(), spans=SpanTable({})))
+    assert dict(words.numbers)["measured"] == dict(story(ranks()).numbers)["measured"]
+    when = next(section for section in words.sections if section.title == "When")
+    assert when.picture is not None
+
+
 def test_mistakes_are_told(tmp_path):
     with pytest.raises(OptionError, match=r"unknown ending of the output file '\.docx'"):
         write_report(ranks(), tmp_path / "report.docx")
@@ -155,6 +164,7 @@ def test_real_traces_have_their_story(partial_story):
     assert any("the file is not there" in sentence for sentence in noticed.sentences)
     assert dict(told.numbers)["measured"] == "84.8 kJ ± 5.4"  # 6.25 % of rocm_smi's energy counter
     assert told.missing.startswith("15.3 M of 16.1 M events are missing: 8 files could not be read")
+    assert "8 devices that measured nothing: not drawn." in told.sections[0].picture.light
 
 
 def test_what_is_missing_stands_before_every_number(partial_story, tmp_path):

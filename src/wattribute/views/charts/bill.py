@@ -10,7 +10,7 @@ from ...model.constants import OTHERS, STATIC
 from ...plugins import chart
 from ..numbers import amount
 from ..theme import theme as theme_of
-from .books import BookBar, bars
+from .books import BookBar, bars, kinds_of
 from .canvas import finish, legend
 from .captions import caption, device_label, subtitle
 from .tables import one_view, regrouped
@@ -42,7 +42,7 @@ def bill(attribution: Attribution, *, theme: str = "light", top: int = 32) -> An
     words = f"{amount(command_j, table.unit)} of {amount(total(table, 'measured'), table.unit)} {known(table)}"
     return finish(
         [
-            legend([kind for book in every for kind in book.by_kind] + ["idle"], look, TITLES),
+            legend(kinds_of(every), look, TITLES),
             bars(shown, look, table.unit, TITLES),
         ],
         look,

@@ -27,21 +27,28 @@ def books(attribution: Attribution, *, theme: str = "light", top: int = 32) -> A
     """Per device: measured = attributed (by kind of work) + idle."""
     look = theme_of(theme)
     view = one_view(attribution)
-    every = [BookBar(*row) for row in _accounts(view)]
+    known_books = [BookBar(*row) for row in _accounts(view)]
+    every = [book for book in known_books if book.measured_j > 0] or known_books
+    empty = len(known_books) - len(every)
+    note = f"{empty} device{'' if empty == 1 else 's'} that measured nothing: not drawn." if empty else ""
     shown = sorted(every, key=lambda book: -book.measured_j)[:top] if len(every) > top else every
     rest = [book for book in every if book not in shown]
     if rest:
         by_kind = {kind: sum(book.by_kind.get(kind, 0.0) for book in rest) for kind in KINDS}
         shown.append(BookBar(f"other ({len(rest)} devices)", by_kind, sum(book.idle_j for book in rest)))
     measured, idle = total(view, "measured"), total(view, "idle")
-    kinds = [kind for book in every for kind in book.by_kind] + ["idle"]
     return finish(
-        [legend(kinds, look), bars(shown, look, view.unit)],
+        [legend(kinds_of(every), look), bars(shown, look, view.unit)],
         look,
         title=f"{amount(measured, view.unit)} {known(view)}, {percent(measured - idle, measured)} of it in spans",
         subtitle=subtitle(view),
-        caption=caption(view),
+        caption=caption(view, note),
     )
+
+
+def kinds_of(devices: Sequence[BookBar]) -> list[str]:
+    """The kinds of the legend; idle where there is any."""
+    return [kind for book in devices for kind in book.by_kind] + ["idle"] * any(book.idle_j > 0 for book in devices)
 
 
 def _accounts(attribution: Attribution) -> list[tuple[str, dict[str, float], float, bool]]:

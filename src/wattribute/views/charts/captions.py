@@ -6,6 +6,7 @@ import re
 
 from ...model import Attribution, Recording
 from .. import names
+from ..description import missing_events
 from ..numbers import amount, percent
 from ..per_unit import line_per_unit
 from ..selection import line_left_out
@@ -51,9 +52,8 @@ def caption(attribution: Attribution, *more: str) -> list[str]:
     measured, idle = total(attribution, "measured"), total(attribution, "idle")
     coverage = [value for value in attribution.devices.get_column("coverage").to_list() if value is not None]
     unit = attribution.unit
-    first = (
-        f"{amount(measured, unit)} {known(attribution)}, {amount(idle, unit)} of it idle ({percent(idle, measured)})."
-    )
+    rest = f"{amount(idle, unit)} of it idle ({percent(idle, measured)})" if idle else "none of it idle"
+    first = f"{amount(measured, unit)} {known(attribution)}, {rest}."
     if coverage and min(coverage) < 0.995:
         first += f" Readings cover {100 * min(coverage):.0f} % of the spans' time at worst."
     if attribution.devices.get_column("estimated").any():
@@ -64,8 +64,11 @@ def caption(attribution: Attribution, *more: str) -> list[str]:
     sentences = [first, *words]
     if per_unit := line_per_unit(attribution):
         sentences.insert(1, sentence(per_unit))
+    missing = missing_events(attribution.recording, why=False)
+    if missing:
+        sentences.insert(1, sentence(missing))
     weighty = sorted(attribution.problems, key=lambda problem: problem.kind not in _WEIGHTY)
-    problems = [problem.message for problem in weighty]
+    problems = [problem.message for problem in weighty if not missing or problem.kind != "missing"]
     if problems:
         shown = names.shorten(names.clean(problems[0]), 150)
         rest = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""

@@ -44,7 +44,8 @@ def distribution(attribution: Attribution, *, value: str = "energy", theme: str 
     calls = sum(float(one.calls.sum()) + one.none for one in histograms.values())
     note = f"{calls:,.0f} calls. Solid line: median; dotted: quartiles (to 1.2 %)."
     if filled and len(filled) < len(histograms):
-        note += f" {len(histograms) - len(filled)} frames without any energy are not drawn."
+        empty = len(histograms) - len(filled)
+        note += f" {empty} frame{' without any energy is' if empty == 1 else 's without any energy are'} not drawn."
     return finish(
         _panels(shown, look, view.unit if value == "energy" else "W", view.unit),
         look,
@@ -79,7 +80,7 @@ def _spread_title(shown: dict[str, Histogram], value: str, amounts: str) -> str:
         return "No call received any energy"
     name, one = filled[0]
     unit = amounts if value == "energy" else "W"
-    label = names.shorten(names.plain(name), 60)
+    label = names.shorten(names.plain(name), 44)
     if one.calls.sum() < 4:
         return f"{label}: {si(one.most, unit)} in {'its call' if one.calls.sum() == 1 else 'its largest call'}"
     return f"{label}: half of the calls {_VERB[unit]} less than {si(one.quantile(0.5), unit)}"
@@ -189,7 +190,7 @@ def _one(
         "axis": alt.Axis(title=f"{_PER_CALL[unit]} per call", labelExpr=quantity(unit), grid=True,
                          values=ticks) if axis else alt.Axis(labels=False, ticks=False, title=None, values=ticks),
     }  # fmt: skip
-    y = alt.Y("number:Q", axis=alt.Axis(title=None, tickCount=2, tickMinStep=1, format="~s", minExtent=40),
+    y = alt.Y("number:Q", axis=alt.Axis(title=None, tickCount=2, tickMinStep=1, labelExpr=quantity(""), minExtent=40),
               scale=alt.Scale(domainMin=0, nice=True))  # fmt: skip
     base = layer(rows, width=WIDTH - 150, height=height)
     bars = base.mark_rect(color=colour(shown.kind), stroke=theme.ground, strokeWidth=0.5).encode(

@@ -67,9 +67,10 @@ def _walk(top: Path) -> list[tuple[str, int, int]]:
     top.stat()
     for folder, folders, files in os.walk(top):
         folders.sort()
+        below = os.path.relpath(folder, top)
         for name in sorted(files):
             stat = os.stat(os.path.join(folder, name))
-            out.append((os.path.relpath(os.path.join(folder, name), top), stat.st_size, stat.st_mtime_ns))
+            out.append((os.path.normpath(f"{below}/{name}"), stat.st_size, stat.st_mtime_ns))
     return out
 
 

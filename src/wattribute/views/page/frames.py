@@ -22,6 +22,7 @@ from .. import kinds, names
 LABEL = 60  # letters of a frame's label
 FEW = 5000  # up to so many names come with the facts
 MOST_NAMES = 2000  # in one answer
+_PIECE = 1 << 22  # bytes of names that are searched at once
 _TEXTS, _NUMBERS = "names.npy", "frames.npz"
 Palette = Sequence[dict[str, str]]
 
@@ -30,6 +31,14 @@ def look(kind: str, name: str) -> dict[str, str]:
     """A frame's kind and colours."""
     colour = kinds.shade(kind, name)
     return {"kind": kind, "colour": colour, "ink": kinds.ink(colour)}
+
+
+def _hits(text: bytes, wanted: bytes) -> Iterator[int]:
+    """Every place of a text, also where two of them overlap: one may begin in the column before."""
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,23 @@ class FrameColumns:
     def matching(self, text: str) -> npt.NDArray[np.bool_]:
         """Which frames have a text in their names, in letters of any case."""
         wanted = text.lower()
-        return np.fromiter((wanted in name.lower() for name in self.names()), bool, len(self))
+        places = self._places(wanted.encode()) if wanted and wanted.isascii() else None
+        if places is None:
+            return np.fromiter((wanted in name.lower() for name in self.names()), bool, len(self))
+        frame = np.searchsorted(self.ends[:, 3], places, "right")
+        found = np.zeros(len(self), bool)
+        found[frame[places + len(wanted) <= self.ends[frame, 0]]] = True  # the other columns do not count
+        return found
+
+    def _places(self, wanted: bytes) -> npt.NDArray[np.int64] | None:
+        """Where a text stands in all columns, searched by pieces; None where not all letters are ASCII."""
+        places = [np.zeros(0, np.int64)]
+        for at in range(0, len(self.text), _PIECE):
+            piece = self.text[at : at + _PIECE + len(wanted) - 1].tobytes()
+            if not piece.isascii():
+                return None
+            places.append(at + np.fromiter(_hits(piece.lower(), wanted), np.int64))
+        return np.concatenate(places)
 
     def facts(self, most: int = FEW) -> dict[str, Any]:
         """The frames as the page gets them first: with names if there are at most so many."""

@@ -54,7 +54,12 @@ def edges(knots: Any, a: int, b: int, most: int) -> Edges:
     inside = knots[np.searchsorted(knots, a, "right") : np.searchsorted(knots, b, "left")]
     if len(inside) > most:
         inside = np.linspace(a, b, most + 1)[1:-1].round()
-    return np.unique(np.asarray(inside, np.int64))
+    return _distinct(np.asarray(inside, np.int64))
+
+
+def _distinct(ascending: Edges) -> Edges:
+    """Ascending values, each once: np.unique does not know that they ascend, and takes a millisecond for 10⁴."""
+    return ascending[np.append(True, ascending[1:] > ascending[:-1])] if len(ascending) else ascending
 
 
 def pieces(spans: Spans, rows: Any, keep: Any, energies: tuple[Any, Any], a: int, b: int, most: int) -> Any:
@@ -166,7 +171,8 @@ def limits(spans: Spans, keep: Any, curve: Curve) -> npt.NDArray[np.float32]:
 
 def band(limited: Sequence[Limited], a: int, b: int, most: int) -> Any:
     """The least and the most energy of a lane from a to b, where the two differ."""
-    knots = np.unique(np.concatenate([each.edges for each in limited]))
+    together = np.concatenate([each.edges for each in limited])
+    knots = _distinct(np.sort(together, kind="stable"))  # which merges parts that are sorted
     a, b = max(a, int(knots[0])), min(b, int(knots[-1]))
     if b <= a:
         return np.zeros(0, BAND)

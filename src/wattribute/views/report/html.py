@@ -30,7 +30,7 @@ dd {{ margin: 0; font-size: 1.2rem; font-weight: 600; font-variant-numeric: tabu
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }}
 th, td {{ padding: .22rem .8rem .22rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top;
-  overflow-wrap: anywhere; }}
+  overflow-wrap: break-word; }}
 th {{ color: var(--muted); font-weight: 400; white-space: nowrap; }}
 .right {{ text-align: right; white-space: nowrap; }}
 img {{ max-width: 100%; height: auto; }}

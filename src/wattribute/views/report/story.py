@@ -110,8 +110,17 @@ def story(source: Any, *, zone: str | None = None, **selection: Any) -> Story:
 
 
 def picture(chart: str, attribution: Attribution, name: str = "") -> Picture:
-    """A chart by its name, drawn from an attribution; ``name`` is its file's."""
-    draw = charts.get(chart)
+    """A chart by its name, drawn from an attribution, or from its recording alone; ``name`` is its file's."""
+    known = charts.get(chart)
+
+    def draw(attribution: Attribution, theme: str) -> Any:
+        try:
+            return known(attribution, theme=theme)
+        except NoDataError as error:
+            if known.fallback is None:
+                raise
+            metric = attribution.question.metric
+            return known.fallback(attribution.recording, metric=metric, because=f"{error}.", theme=theme)
 
     def spec(chart: Any) -> str:
         return str(chart.to_json(indent=None))
@@ -148,14 +157,16 @@ def _lead(attribution: Attribution) -> str:
     else:
         text = f"{devices} device{'s' if devices != 1 else ''} used {si(measured, 'J')} in {duration}."
     energies = by_frame(attribution)
-    if energies and max(energies.values()) > 0:
+    if shares := _shares(attribution)[1]:
+        text += f" {amount(shares['this command'], attribution.unit)} of it went to this command."
+    elif energies and max(energies.values()) > 0:
         most = max(energies, key=lambda name: energies[name])
         label = names.shorten(names.plain(most), 60)
         energy = amount(energies[most], attribution.unit)
         text += f" {label} used more than any other: {energy}, {percent(energies[most], measured)} of it."
     if attribution.unit == "s":
         return f"{text} {percent(idle, measured)} of their time was outside of any span."
-    return f"{text} {percent(idle, measured)} fell into time in which nobody used the device."
+    return f"{text} {percent(idle, measured)} fell into time in which nobody used the device." if idle else text
 
 
 def numbers_of(attribution: Attribution, emissions: Emissions | None) -> list[tuple[str, str]]:
@@ -218,16 +229,21 @@ def _who(attribution: Attribution, zone: str | None) -> Section:
     return Section("Who used it", notes, table=StoryTable(columns, table, frozenset(range(2, len(columns)))))
 
 
-def _bill(attribution: Attribution) -> list[Section]:
-    """The section on the command, other processes and static energy; none where they are not known apart."""
+def _shares(attribution: Attribution) -> tuple[Attribution, dict[str, float]]:
+    """What went to the command, other processes and static, and its attribution; nothing where they are one."""
     from ...engines import scope_fields
 
     table = regrouped(attribution, ("device", "frame"), **scope_fields(attribution.recording))
     parts = by_frame(table)
     apart = {name: parts.pop(name) for name in (OTHERS, STATIC) if name in parts}
-    if not apart:
+    return table, {"this command": sum(parts.values()), **apart} if apart else {}
+
+
+def _bill(attribution: Attribution) -> list[Section]:
+    """The section on the command, other processes and static energy; none where they are not known apart."""
+    table, shown = _shares(attribution)
+    if not shown:
         return []
-    shown = {"this command": sum(parts.values()), **apart}
     sentence = bill_words(total(table, "measured"), shown, known(table), table.unit)
     return [Section("Whose it was", [f"{sentence}."], picture("bill", attribution))]
 

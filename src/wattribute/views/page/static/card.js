@@ -81,8 +81,9 @@ export class Card {
     for (const use of answer.devices) {
       const device = this.facts.devices[use.device];
       const many = answer.devices.length > 1 ? ` · ${device.label}` : "";
-      lines.push([`energy, with callees${many}`, bounded(use.total_j, use.low_j, use.high_j), true]);
-      if (use.low_j !== null) lines.push(["at least … at most", `${si(use.low_j, "J")} … ${si(use.high_j, "J")}`]);
+      const energy = bounded(use.total_j, use.low_j, use.high_j);
+      lines.push([`energy, with callees${many}`, energy, true]);
+      if (use.low_j !== null && !energy.includes("…")) lines.push(["at least … at most", `${si(use.low_j, "J")} … ${si(use.high_j, "J")}`]);
       lines.push(["exactly", `${use.total_j.toFixed(6)} J${device.estimated ? " (estimated)" : ""}`]);
       if (Math.abs(use.self_j - use.total_j) > 1e-12 * Math.abs(use.total_j)) lines.push(["self", bounded(use.self_j, use.self_low_j, use.self_high_j)]);
       lines.push(["power", si(use.total_j / seconds, "W")], ["share", use.share === null ? "–" : `${percent(use.share, 1)} of ${device.label}`]);

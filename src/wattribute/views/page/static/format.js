@@ -3,6 +3,7 @@
 const PREFIX = new Map([[-12, "p"], [-9, "n"], [-6, "µ"], [-3, "m"], [0, ""], [3, "k"], [6, "M"], [9, "G"], [12, "T"], [15, "P"]]);
 const NOISE = { J: 1e-9, W: 1e-9, s: 1e-12 }; // what rounding leaves of sums
 const UNSEEN = 5e-4; // of a value: three digits do not show it
+const HALF = 1 + 1e-12; // a half is rounded up, also where adding up left it a bit below one: 97.25 is 97.3 everywhere
 const SMALL = 0.01; // of the end of a range: below it a value has a prefix of its own, so that its digits are seen
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
@@ -25,12 +26,13 @@ function bytes(value, digits) {
 
 function exponentOf(value, digits) {
   if (value === 0) return 0;
-  const rounded = Number(Math.abs(value).toExponential(digits - 1)); // 999.9 is to become 1.00 k, not 1000
+  const rounded = Number((Math.abs(value) * HALF).toExponential(digits - 1)); // 999.9 is to become 1.00 k, not 1000
   return Math.min(15, Math.max(-12, 3 * Math.floor(Math.log10(rounded) / 3 + 1e-12)));
 }
 
 function significant(number, digits) {
   if (number === 0) return "0";
+  number *= HALF;
   const rounded = Number(Math.abs(number).toExponential(digits - 1));
   const places = Math.max(0, digits - 1 - Math.floor(Math.log10(rounded) + 1e-12));
   return number.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
@@ -56,7 +58,7 @@ export const unsure = (value, low, high) => value !== null && low !== null && hi
 
 export function percent(part, whole) {
   if (!whole || part === null) return "–";
-  const share = (100 * part) / whole;
+  const share = ((100 * part) / whole) * HALF;
   if (share && Math.abs(share) < 0.1) return "< 0.1 %";
   return Math.abs(share) >= 10 ? `${share.toFixed(0)} %` : `${share.toFixed(1)} %`;
 }

@@ -32,7 +32,7 @@ export class Heatmap {
     const more = (data.more ? `; ${count(data.more)} more frames hold ${si(data.more_j, unit)}` : "")
       + (data.more_processes ? `; ${count(data.more_processes)} more processes hold ${si(data.more_processes_j, unit)} of the frames shown` : "");
     if (inSeconds) this.value = "self_j"; // which are seconds
-    panel.replaceChildren(el("div", { class: "tools" }, ...(inSeconds ? [] : [toggle]), ...this.app.coarse(this), el("span", { text: `self ${inSeconds ? "time" : "energy"} of the ${data.frames.length} largest frames${more}; click a cell to see it in the lanes` })), this.canvas);
+    panel.replaceChildren(el("div", { class: "tools" }, ...(inSeconds ? [] : [toggle]), ...this.app.coarse(this), el("span", { text: `self ${inSeconds ? "time" : "energy"} of the ${data.frames.length === 1 ? "largest frame" : `${data.frames.length} largest frames`}${more}; click a cell to see it in the lanes` })), this.canvas);
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
     this.canvas.addEventListener("pointerleave", () => this.app.card.hide());
     this.canvas.addEventListener("click", (event) => this.show(this.find(event)));

@@ -131,7 +131,7 @@ class Tile {
     this.power = el("b");
     this.energy = el("small");
     this.gauges = el("div", { class: "gauges" });
-    this.element = el("article", { class: "tile", "data-device": device.device }, el("h2", {}, this.name, el("small", { text: device.model }), el("span", { class: "space" }), this.tag), el("div", { class: "now" }, this.power, this.energy), this.canvas, this.gauges);
+    this.element = el("article", { class: "tile", "data-device": device.device }, el("h2", {}, this.name, el("small", { text: device.model, title: device.model }), this.tag), el("div", { class: "now" }, this.power, this.energy), this.canvas, this.gauges);
     this.curve = new Curve(this.canvas, app, (row) => row.devices[device.device], () => ({ name: device.device, estimated: this.device.estimated }));
   }
 

@@ -98,8 +98,7 @@ class App {
     $("title").textContent = facts.title;
     $("title").title = facts.source;
     const parts = [si(facts.length_ticks / facts.clock.ticks_per_s, "s"), ...facts.summary];
-    $("totals").textContent = parts.join(" · ");
-    $("totals").title = $("totals").textContent;
+    $("totals").replaceChildren(...parts.flatMap((text, i) => [...(i ? [" · "] : []), el("span", { text })]));
     $("books").replaceChildren(...facts.devices.filter((book) => book.measured_j > 0).map((book) => el("span", { class: "book", title: `${book.signal} · ${book.of}` },
       el("small", { text: book.label }), bar(book), el("small", { text: book.users ? `${si(book.attributed_j, "J")} | ${si(book.idle_j, "J")}` : `${si(book.idle_j, "J")} idle` }))));
     $("missing").textContent = facts.missing;
@@ -485,13 +484,13 @@ class App {
   /** Ask now and then whether the recording has changed; a second apart while it is being made. */
   async watch() {
     clearTimeout(this.watching);
-    $("follow").hidden = !this.facts.live;
     const status = await this.source.status().catch(() => null);
     if (status && (status.revision !== this.facts.revision || status.live !== this.facts.live)) {
       const facts = await this.source.facts().catch(() => null);
       if (facts && facts.identity !== this.facts.identity) return this.startAgain();
       if (facts) this.grow(facts);
     }
+    $("follow").hidden = !this.facts.live;
     this.watching = setTimeout(() => this.watch(), this.facts.live ? 1000 : 3000);
   }
 

@@ -60,7 +60,7 @@ export class Table {
         el("td", { class: "part", text: si(book.attributed_j, "J"), "data-j": book.attributed_j, title: `${book.attributed_j} J` }), el("td", { class: "part", text: "+" }),
         el("td", { class: "part", text: si(book.idle_j, "J"), "data-j": book.idle_j, title: `${book.idle_j} J` }), el("td", { class: "name soft", text: tail.filter(Boolean).join(" · ") })));
     }
-    const head = el("tr", {}, ...["device", "", "measured", "", "attributed", "", "idle", ""].map((text, i) => (text ? el("th", { text, scope: "col", class: i === 0 ? "name" : null }) : el("td"))));
+    const head = el("tr", {}, ...["device", "", "measured", "", "attributed", "", "idle", ""].map((text, i) => (text ? el("th", { text, scope: "col", class: i === 0 ? "name" : null }) : el("td", { class: i === 1 ? "bars" : null }))));
     if (dead.length) body.append(el("tr", {}, el("td", { class: "name soft", colspan: 8, text: `nothing measured: ${dead.map((book) => book.label).join(", ")}` })));
     const table = el("table", { class: "books" }, el("thead", {}, head), body);
     if (shown.length <= MOST_DEVICES) return table;

@@ -45,6 +45,18 @@ def test_groups_are_those_of_rows(columns, values):
     np.testing.assert_array_equal(found[1], group.reshape(-1))
 
 
+@pytest.mark.parametrize("values", [2, 50, 10**9])  # all tied, most, hardly any
+def test_lines_stand_in_the_order_of_their_columns(values):
+    from wattribute.attribution.rollup import _sorted
+
+    random = np.random.default_rng(values)
+    lead, second = (np.where(random.random(5000) < 0.1, np.nan, random.integers(0, values, 5000)) for _ in range(2))
+    third = random.integers(0, 3, 5000)
+    np.testing.assert_array_equal(
+        _sorted(lead, [second.__getitem__, third.__getitem__]), np.lexsort((third, second, lead))
+    )
+
+
 @pytest.mark.parametrize("by", ["path", "path,bin=1s"])
 def test_paths_beyond_the_longest_count_in_it(by, monkeypatch):
     # a stack of 6, one tick of 1 J per level on the way in and on the way out: level i holds 2 J itself, the last 1

@@ -69,8 +69,8 @@ class Topology:
     def _by_host(self) -> dict[tuple[str, str], list[int]]:
         """(host, kind of location) → locations."""
         rows: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for row, kind in enumerate(self.recording.locations.kind):
-            rows[self.recording.location_host(row), kind].append(row)
+        for row, where in enumerate(zip(self.recording.location_hosts, self.recording.locations.kind, strict=True)):
+            rows[where].append(row)
         return rows
 
     def _on(self, host: str, kind: str) -> list[int]:

@@ -5,7 +5,7 @@ Codes follow ids, so that two processes of one name stay two; values are names, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,20 +26,7 @@ def grouped(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:
 
     As np.unique over rows says it, which compares them byte by byte: here a row becomes one number.
     """
-    number, groups = np.zeros(lines, np.int64), 1
-    for column in columns:
-        least, most = (int(column.min()), int(column.max())) if lines else (0, 0)
-        if least == most:
-            continue
-        if most - least < _MAX_DENSE_RATIO * lines:  # as a rule, and then nothing has to be sorted
-            which, count = column - least, most - least + 1
-        else:
-            values, which = np.unique(column, return_inverse=True)
-            count = len(values)
-        if groups * count >= 2**62:
-            number = np.unique(number, return_inverse=True)[1]
-            groups = lines
-        number, groups = number * count + which, groups * count
+    number, groups = numbered(columns, lines)
     if groups == 1 and lines:
         return np.zeros(1, np.int64), np.broadcast_to(np.int64(0), lines)
     if groups > _MAX_DENSE_RATIO * lines:
@@ -51,13 +38,32 @@ def grouped(columns: Sequence[Ints], lines: int) -> tuple[Ints, Ints]:
     return at[used], (np.cumsum(used) - 1)[number]
 
 
+def numbered(columns: Iterable[npt.NDArray[Any]], lines: int) -> tuple[Ints, int]:
+    """A number per line, below the second value, by which lines compare as by their columns; NaN comes last."""
+    number, groups = np.zeros(lines, np.int64), 1
+    for column in columns:
+        least, most = (column.min(), column.max()) if lines else (0, 0)
+        if least == most:
+            continue
+        if column.dtype.kind == "i" and int(most) - int(least) < _MAX_DENSE_RATIO * lines:
+            which, count = column - least, int(most) - int(least) + 1  # as a rule, and then nothing has to be sorted
+        else:
+            values, which = np.unique(column, return_inverse=True)
+            count = len(values)
+        if groups * count >= 2**62:
+            number = np.unique(number, return_inverse=True)[1]
+            groups = lines
+        number, groups = number * count + which, groups * count
+    return number, groups
+
+
 class KeyValues(NamedTuple):
     """The keys of some lines, each once."""
 
     values: pl.Series
     which: Ints  # of each line the place of its key
 
-    def rank(self, lines: Ints | slice = slice(None)) -> npt.NDArray[Any]:
+    def rank(self, lines: Ints | slice = slice(None)) -> Ints:
         """Numbers that sort lines as their keys do (None last); call paths as they are numbered."""
         import polars as pl
 
@@ -68,7 +74,7 @@ class KeyValues(NamedTuple):
         if len(which) < len(values):
             first, place = grouped([which], len(which))
             values = values.gather(which[first])
-        rank: npt.NDArray[Any] = values.rank("dense").fill_null(len(values) + 1).to_numpy()
+        rank: Ints = values.rank("dense").fill_null(len(values) + 1).cast(pl.Int64).to_numpy()
         return rank[place]
 
 

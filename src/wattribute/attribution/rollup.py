@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..model.coverage import coverage, is_partial
 from . import exact, key_columns, row_selection
 from .frame_keys import FrameKeys
 from .join import Book, GroupResult, Part, Plan
-from .key_columns import grouped
+from .key_columns import grouped, numbered
 from .ranges import ENDS, RANGES, STATICS
 from .select import DeviceView
 
@@ -727,16 +727,15 @@ def _per_unit(columns: Mapping[str, Any], sums: Mapping[str, Any], whole: float,
 
 def _sorted(lead: npt.NDArray[Any], further: Sequence[Callable[[Ints], npt.NDArray[Any]]]) -> Ints:
     """The order of lines by a column, and by further ones, which are made of the lines that it leaves tied."""
-    order: Ints = np.argsort(lead, kind="stable")
+    order: Ints = np.argsort(lead)
     before, after = lead[order[:-1]], lead[order[1:]]
     tied = (before == after) | (np.isnan(before) & np.isnan(after))
     if tied.any():
         del before, after  # of a million rows each column counts
         some = np.append(tied, False) | np.append(False, tied)
-        lines = order[some]
-        for column in (*reversed(further), lead.__getitem__):
-            lines = lines[np.argsort(column(lines), kind="stable")]
-        order[some] = lines
+        lines, place = order[some], np.cumsum(~np.append(False, tied))[some]
+        number, _ = numbered(chain([place], (column(lines) for column in further), [lines]), len(lines))
+        order[some] = lines[np.argsort(number)]
     return order
 
 

@@ -15,16 +15,13 @@ _ONLY_A_NUMBER = re.compile(r"(?:samples for )?(?:thread |process |pid |tid )?\d
 
 def process_labels(recording: Recording) -> list[str]:
     """Names of processes, with the host or the id where a name repeats."""
-    names = recording.processes.name
-    hosts = [recording.host(row) for row in range(len(names))]
-    return _distinct(names, hosts, recording.processes.id.tolist())
+    return _distinct(recording.processes.name, recording.process_hosts, recording.processes.id.tolist())
 
 
 def location_labels(recording: Recording) -> list[str]:
     """Names of locations, with the process or the id where a name repeats or is no more than a thread's number."""
     owners = recording.process_labels
-    rows = range(len(recording.locations))
-    above = [owners[recording.owner(row)] if recording.owner(row) >= 0 else "" for row in rows]
+    above = [owners[owner] if owner >= 0 else "" for owner in recording.owners]
     return _distinct(recording.locations.name, above, recording.locations.id.tolist(), _ONLY_A_NUMBER.fullmatch)
 
 

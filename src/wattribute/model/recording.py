@@ -214,7 +214,12 @@ class Recording:
 
     def host(self, process: int) -> str:
         """The name of the host a process (or a context) runs on."""
-        return self.node_host(int(self.processes.node[process]) if process >= 0 else -1)
+        return self.process_hosts[process] if process >= 0 else ""
+
+    @cached_property
+    def process_hosts(self) -> list[str]:
+        """The host of each process."""
+        return list(map(self.node_host, self.processes.node.tolist()))
 
     def node_host(self, node: int) -> str:
         """The name of the host a system node is, or belongs to: the nearest one with shared memory, else the root."""
@@ -299,8 +304,7 @@ class Recording:
     @cached_property
     def location_hosts(self) -> list[str]:
         """The host of each location."""
-        hosts = [self.host(process) for process in range(-1, len(self.processes))]
-        return [hosts[process + 1] for process in self.locations.process.tolist()]
+        return list(map(self.host, self.locations.process.tolist()))
 
     def owner(self, location: int) -> int:
         """The process of a location: for a stream the process that created its context."""
@@ -330,4 +334,4 @@ class Recording:
 
     def hosts(self) -> Sequence[str]:
         """The names of all hosts, in the order of processes."""
-        return list(dict.fromkeys(self.host(p) for p in range(len(self.processes))))
+        return list(dict.fromkeys(self.process_hosts))

@@ -207,26 +207,26 @@ def _nodes(definitions: Definitions, node_row: dict[int, int], problems: list[Pr
 
 
 def _processes(definitions: Definitions, node_row: dict[int, int], process_row: dict[int, int]) -> Processes:
-    return Processes.of(
-        (
-            i,
-            definitions.text(name),
-            "accelerator" if kind == 2 else "process",
-            node_row.get(node, -1),
-            process_row.get(creator, -1),
-        )
-        for i, name, kind, node, creator in definitions.of(Kind.PROCESS)
+    ids, names, kinds, nodes, creators = columns(definitions.of(Kind.PROCESS), 0, 1, 2, 3, 4)
+    return Processes(
+        ids.astype(np.uint64),
+        tuple(map(definitions.text, items(names))),
+        tuple("accelerator" if kind == 2 else "process" for kind in items(kinds)),
+        _rows_of(nodes, node_row),
+        _rows_of(creators, process_row),
     )
 
 
 def _locations(definitions: Definitions, process_row: dict[int, int]) -> Locations:
-    return Locations.of(
-        (
-            i,
-            definitions.text(name),
-            LOCATION_KINDS.get(kind, "cpu"),
-            process_row.get(group, -1),
-            min(max(events, 0), 2**63 - 1),
-        )
-        for i, name, kind, events, group in definitions.of(Kind.LOCATION)
+    ids, names, kinds, events, groups = columns(definitions.of(Kind.LOCATION), 0, 1, 2, 3, 4)
+    return Locations(
+        ids.astype(np.uint64),
+        tuple(map(definitions.text, items(names))),
+        tuple(LOCATION_KINDS.get(kind, "cpu") for kind in items(kinds)),
+        _rows_of(groups, process_row),
+        np.clip(events, 0, 2**63 - 1).astype(np.int64),
     )
+
+
+def _rows_of(ids: npt.NDArray[Any], row: dict[int, int]) -> npt.NDArray[np.int64]:
+    return np.array([row.get(i, -1) for i in items(ids)], np.int64)

@@ -44,7 +44,7 @@ class MeterSchedule:
             for c in self.channels
         ]
         counted = {self.channels[i].device.name for i in self.counters}
-        self._last_updates_ns = [  # when a gauge that speaks for its device was renewed for sure, however equal its value
+        self._last_updates_ns = [  # after which a gauge that speaks for its device was renewed, however equal its value
             int(_RENEWED_PERIODS * c.period_s * SECOND)
             if c.kind == "gauge" and c.period_s and c.device.name not in counted
             else 0

@@ -65,8 +65,7 @@ def replacing_folder(target: str | os.PathLike[str], overwrite: bool = False) ->
     import shutil
     import tempfile
 
-    path = Path(nonempty_path(os.fspath(target)))
-    check_name(path)
+    path = _folder(target)
     if path.exists() and not overwrite:
         raise OutputError(f"{path} exists already; choose another name or remove it")
     with _as_output_error(path, "cannot be written"):
@@ -104,8 +103,7 @@ def cache_folder(name: str) -> Path:
 
 def new_folder(path: str | os.PathLike[str], claimed: bool = False) -> Path:
     """Make a folder; one that is there already is an error, unless the caller made it itself (``claimed``)."""
-    folder = Path(nonempty_path(os.fspath(path)))
-    check_name(folder)
+    folder = _folder(path)
     try:
         folder.mkdir(parents=True, exist_ok=claimed)
     except FileExistsError:
@@ -113,6 +111,15 @@ def new_folder(path: str | os.PathLike[str], claimed: bool = False) -> Path:
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
     return folder
+
+
+def _folder(target: str | os.PathLike[str]) -> Path:
+    """The path of a folder to make; refuse a name that cannot be one."""
+    if nonempty_path(os.fspath(target)) == STANDARD_OUTPUT:
+        raise OptionError("a folder cannot go to standard output; name it")
+    path = Path(target)
+    check_name(path)
+    return path
 
 
 def check_writable(target: str | os.PathLike[str]) -> None:

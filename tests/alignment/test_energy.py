@@ -229,6 +229,17 @@ def test_power_is_drawn_over_the_time_it_was_used_in():
     assert steady.drawn is steady
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_updates_that_come_irregularly_are_drawn_when_they_were_made(seed):
+    # 100 W, counted and shown at once, every 60 to 140 ms: moved to where they seem due, they would be spikes
+    random = np.random.default_rng(seed)
+    made = np.cumsum(random.integers(60, 141, 200))
+    times = np.arange(made[0], made[-1])
+    values = made[np.searchsorted(made, times, side="right") - 1]
+    drawn = energy(recordings.counter(values, times, stale=True, latency_s=0.2), Clock(ticks_per_s=1000)).drawn
+    assert np.diff(drawn.values) / np.diff(drawn.times) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(("late", "missed"), [(0.1, 0.0), (0.5, 0.0), (1.0, 0.0), (0.0, 0.1)])
 def test_late_and_missed_updates_are_no_spikes(seed, late, missed):

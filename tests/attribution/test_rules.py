@@ -9,9 +9,11 @@ import polars as pl
 import pytest
 
 from wattribute.engines import attribute, user_curves
+from wattribute.engines.middle import metered_devices, used_range
 from wattribute.errors import NoDataError, OptionError
-from wattribute.model import Clock, Device, Locations
+from wattribute.model import Clock, Device, Locations, Question
 from wattribute.testing.recordings import HOST, RecordingBuilder, counter, gauge
+from wattribute.testing.simulation import Simulation
 from wattribute.views.charts.totals import total
 
 KERNELS = (("a", "hip", "kernel"), ("b", "hip", "kernel"))
@@ -111,6 +113,32 @@ def test_bounds_by_hand():
     assert (row["self_low_j"], row["self_j"], row["self_high_j"]) == (0, 35, 40)
     (row,) = attribute(recording, bounds=False).rows.to_dicts()
     assert row["self_low_j"] is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_hold_at_the_end_of_a_part_of_the_time(seed):
+    """1 kW up to the end of the part, by a counter that shows it 0.09 s later or more: readings after the end tell."""
+    draw = np.random.default_rng(seed)
+    begin, end = 0.2 + draw.uniform(0, 0.1), 1.0 + draw.uniform(0, 0.3)
+    burst = draw.uniform(0.02, 0.15)
+    machine = Simulation(length_s=2.5, seed=seed)
+    gpu = machine.device("GPU 0").counter(period_s=0.1, lag_s=0.09, phase_s=draw.uniform(0, 0.1), quantum=0.001)
+    machine.stream(gpu, [("low", 0.1, end - burst, 50.0), ("burst", end - burst, end, 1000.0)])
+    run = machine.run()
+    recording = replace(run.recording, signals=tuple(replace(one, latency_s=0.19) for one in run.recording.signals))
+    attribution = attribute(recording, by="frame", begin=begin, end=end)
+    rows = {row["frame"]: row for row in attribution.rows.to_dicts()}
+    truth = {"burst": 1000.0 * burst, "low": 50.0 * (end - burst - begin)}
+    for frame, joules in truth.items():
+        assert rows[frame]["self_low_j"] <= joules <= rows[frame]["self_high_j"], frame
+    (device,) = attribution.devices.to_dicts()
+    assert device["measured_low_j"] <= sum(truth.values()) <= device["measured_high_j"]
+    question = Question(begin=begin, end=end)
+    window = question.window(recording)
+    (metered,) = metered_devices(recording)
+    used = used_range(recording, metered, metered.energy(recording).between(*window), *window, None)
+    assert used is not None
+    assert (used.low_j, used.high_j) == pytest.approx((device["measured_low_j"], device["measured_high_j"]))
 
 
 def test_by_reading_and_by_bin():

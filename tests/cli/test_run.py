@@ -101,6 +101,7 @@ def test_an_existing_folder_is_never_touched_and_nothing_runs(run, tmp_path):
         (["--repeat", "0", "--", "true"], "at least 1"),
         (["--repeat", "2", "--cooldown", "nan", "--", "true"], "0 or more"),
         (["--fail-above", "5%", "--", "true"], "needs --compare"),
+        (["-o", "-", "--", "true"], "standard output"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_is_left_behind(command, tmp_path, arguments, words):

@@ -10,6 +10,7 @@ import wattribute
 from tests.comparison.made import IDLE_S, IDLE_W, NAMES, POWER_W, run, runs
 from wattribute import Ensemble, WattributeError
 from wattribute.model import Frames, Problem
+from wattribute.sessions.summary import summarise
 from wattribute.testing.recordings import RecordingBuilder
 
 
@@ -138,6 +139,17 @@ def test_a_recorded_command_is_judged_by_its_life_alone():
     assert found.whole["delta_j"] == pytest.approx(40, rel=1e-3)
     assert (found.whole["time_a_s"], found.whole["time_b_s"]) == pytest.approx((0.36, 0.46))
     assert found.rows["energy_b_j"].sum() == pytest.approx(found.whole["energy_b_j"], rel=1e-9)
+
+
+def test_the_total_of_a_run_is_the_one_that_run_prints():
+    # 50 W for 10 s, of which a region ran for 6 s; the command lived from 1 s to 9 s
+    made = RecordingBuilder(name="x").thread("solve 2..8").counter("package 0", [0, 500], every=10).recording()
+    ticks = made.clock.ticks_per_s
+    made = dataclasses.replace(made, metadata={"run": {"start_ticks": ticks, "end_ticks": 9 * ticks}})
+    found = wattribute.compare(made, made)
+    assert found.whole["energy_a_j"] == pytest.approx(400)
+    assert summarise(made, carbon=False).energy_j == pytest.approx(400)
+    assert dict(found.rows.select("frame", "energy_a_j").rows()) == {"solve": pytest.approx(300), "(idle)": 100}
 
 
 def test_recordings_are_compared_like_their_files(tmp_path):

@@ -1,6 +1,7 @@
 """Every output that writes a file fulfils the contract of outputs."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -103,3 +104,14 @@ def test_tables_of_several_hosts_say_which(tmp_path, file):
     text = (tmp_path / file).read_text()
     assert "n00" in text
     assert "n01" in text
+
+
+@pytest.mark.parametrize("file", ["x.md", "x.tex", "x.json"])
+def test_estimates_are_marked_in_every_table(tmp_path, file):
+    made = ranks(depth=2)
+    model = replace(made, signals=tuple(replace(one, estimated=True, gain_error=0.5) for one in made.signals))
+    for recording, words in ((model, {"x.json": '"gain_error": 0.5'}), (made, {"x.json": '"gain_error": null'})):
+        write(attribute(recording), tmp_path / file)
+        text = (tmp_path / file).read_text()
+        assert words.get(file, "") in text
+        assert ("yes" in text) == (recording is model and file != "x.json")

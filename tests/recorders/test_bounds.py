@@ -124,6 +124,33 @@ def test_a_run_of_a_replay(tmp_path, life_s, period_s):
         assert device.low_j * (1 - 1e-9) <= 300 * life_s <= device.high_j * (1 + 1e-9)
 
 
+class Card(SimulatedMeter):
+    """A GPU without an energy counter, whose power is the mean of the last 25 of every 100 ms."""
+
+    name = "nvml"
+
+    def channels(self):
+        properties = {"model": "NVIDIA A100-SXM4-40GB"}
+        return [
+            replace(one, name="power_instant", device=replace(one.device, properties=properties), latency_s=0.125)
+            for one in super().channels()
+        ]
+
+
+@pytest.mark.parametrize("life_s", [0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 3.0])
+def test_a_run_of_a_gauge_is_metered_to_its_end(tmp_path, life_s):
+    """At 50 phases of a gauge that reads 300 W."""
+    draw = np.random.default_rng(int(life_s * 100))
+    for at in range(50):
+        time = Time(1000 * SECOND + int(draw.integers(SECOND)))
+        script = Script(time, life_s, start_s=draw.uniform(0.001, 0.1), lateness=Late(at) if at % 2 else float)
+        meter = Card(time, [Wave(300)], 0.1, kind="gauge", known=0.1)
+        (tmp_path / f"{at}").mkdir()
+        (device,) = summarise(sample(tmp_path / f"{at}", [meter], script), carbon=False).devices
+        assert device.coverage >= 0.99
+        assert device.low_j <= 300 * life_s <= device.high_j
+
+
 @pytest.mark.parametrize("life_s", [0.3, 1.0])
 def test_short_runs_are_not_biased(tmp_path, life_s):
     """An update is dated to the middle of the time in which it can have been made, so that errors cancel."""

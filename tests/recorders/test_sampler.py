@@ -60,6 +60,9 @@ def test_a_wrap_in_the_middle(tmp_path, time):
     script = Script(time, 5.0)  # 750 J
     recording = sample(tmp_path, [meter], script)
     assert energies(recording)["cpu 0"] == pytest.approx(750, rel=0.001)
+    (device,) = summarise(recording, carbon=False).devices
+    (note,) = device.notes
+    assert note.startswith("cpu 0: simulated energy: wrapped around")
 
 
 def test_a_stall_loses_nothing_on_a_counter(tmp_path, time):

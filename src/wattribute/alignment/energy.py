@@ -85,6 +85,11 @@ class Energy:
         return latency + 2 * self.clock_error_ticks
 
     @property
+    def is_counted(self) -> bool:
+        """Whether its bounds are a counter's, whose windows lie between its readings."""
+        return self.bounded and self.signal.kind != "gauge"
+
+    @property
     def measured(self) -> float:
         return float(self.values[-1]) if len(self.values) else 0.0
 
@@ -98,7 +103,8 @@ class Energy:
     def drawn(self) -> Energy:
         """The curve for pictures of power: late updates stand where they were due, no later than they were seen.
 
-        Drawn where it was seen, an update that follows a late one is a spike: it counts a whole period.
+        Drawn where it was seen, an update that follows a late one is a spike: it counts a whole period. Where that
+        makes a higher peak, updates came when they were made, however irregular, and the curve is drawn as it is.
         """
         if not any(problem.kind == "stale" for problem in self.problems) or len(self.times) < _MIN_UPDATES:
             return self
@@ -114,14 +120,19 @@ class Energy:
         kept = np.flatnonzero(np.diff(times, prepend=times[0] - 1) > 0)  # not all have room after a gap
         least, most = (np.add.reduceat(column, kept[:-1]) for column in (self.least, self.most))
         pieces = Intervals(starts, self.pieces.end)
-        return replace(self, times=times[kept], values=self.values[kept], least=least, most=most, pieces=pieces)
+        drawn = replace(self, times=times[kept], values=self.values[kept], least=least, most=most, pieces=pieces)
+        own, moved = (float((np.diff(one.values) / np.diff(one.times)).max(initial=0.0)) for one in (self, drawn))
+        return drawn if moved <= own else self
 
     def coverage(self, begin: int | None, end: int | None) -> float:
         """The part of [begin, end] that its readings cover."""
         return coverage([int(self.times[0]), int(self.times[-1])] if len(self.times) else (), begin, end)
 
     def between(self, begin: int | None, end: int | None) -> Energy:
-        """The part of the curve inside [begin, end]; what an interval cut in two truly used there is not known."""
+        """The part of the curve inside [begin, end].
+
+        What an interval cut in two truly used there is not known, nor what a reading after the end still tells of it.
+        """
         if not len(self.times) or (begin is None and end is None):
             return self
         first = int(self.times[0]) if begin is None else max(begin, int(self.times[0]))
@@ -130,14 +141,9 @@ class Energy:
             return replace(self, **_nothing())
         kept_knots = (self.times > first) & (self.times < last)
         times = np.concatenate([[first], self.times[kept_knots], [last]]).astype(np.int64)
-        seen = None
-        if self.seen is not None:
-            shown = self.seen[kept_knots]
-            seen = np.concatenate([[first], shown, [max([last, *shown[-1:].tolist()])]]).astype(np.int64)
         values = self.at(times)
-        whole = np.searchsorted(self.times, times[:-1], side="right") - 1
-        cut = np.diff(times) < np.diff(self.times)[whole]
-        most = self.most[whole]
+        at = int(np.searchsorted(self.times, first, side="right")) - 1
+        whole = slice(at, at + len(times) - 1)
         starts, ends = np.maximum(self.pieces.start, first), np.minimum(self.pieces.end, last)
         kept = ends > starts
         return replace(
@@ -145,12 +151,35 @@ class Energy:
             times=times,
             values=values - values[0],
             pieces=Intervals(starts[kept], ends[kept]),
-            least=np.where(cut, 0.0, self.least[whole]),
-            most=most,
             base=self.base + float(values[0]),
-            seen=seen,
+            seen=None,
             read=None,
+            **(self._windows_between(begin, end, whole) if self.is_counted else self._cut(times, whole)),
         )
+
+    def _cut(self, times: Ints, whole: slice) -> dict[str, Any]:
+        """The least and the most of the intervals of a part of the curve; its first and its last may be cut."""
+        is_cut = np.diff(times) < np.diff(self.times)[whole]
+        return {"least": np.where(is_cut, 0.0, self.least[whole]), "most": self.most[whole]}
+
+    def _windows_between(self, begin: int | None, end: int | None, whole: slice) -> dict[str, Any]:
+        """The windows of a part of the curve: those of its intervals (``whole``), the first and the last with all of
+        their neighbours that may speak of that part, too."""
+        edges, least, most = self.windows
+        first = edges[0] if begin is None else begin
+        last = edges[-1] if end is None else end
+        early = min(int(np.searchsorted(edges[1:], first, side="right")), whole.start)
+        late = max(int(np.searchsorted(edges[:-1], last + self.reach_ticks)), whole.stop)
+        inner = edges[whole.start + 1 : whole.stop]
+        joined = np.concatenate([edges[[early]], inner, edges[[late]]])
+        least, more = least[whole].copy(), most[whole].copy()
+        more[0] += most[early : whole.start].sum()
+        more[-1] += most[whole.stop : late].sum()
+        if begin is not None:
+            least[joined[:-1] - self.reach_ticks < begin] = 0.0
+        if end is not None:
+            least[joined[1:] > end] = 0.0
+        return {"least": least, "most": more, "window_edges": joined}
 
 
 def _nothing() -> dict[str, Any]:

@@ -804,4 +804,7 @@ def _measured_range(device: DeviceCurves, clock: Clock) -> ranges.Range | None:
         return None
     if device.source.parts:
         return rest_range(sensed(device.source), energy, clock)
-    return device.with_gain(measured, measured, measured)
+    if not energy.is_counted:
+        return device.with_gain(measured, measured, measured)
+    low, high = (np.array([end.sum()]) for end in (energy.least, energy.most))
+    return device.with_gain(np.minimum(low, measured), np.maximum(high, measured), measured)

@@ -65,7 +65,7 @@ def compare(
     if first.unit != second.unit:
         raise OptionError(f"A is in {first.unit} and B in {second.unit}; compare both in seconds with --quantity time")
     rows = _keyed(first, keys), _keyed(second, keys)
-    tables = [*rows, _whole(first, rows[0]), _whole(second, rows[1])]
+    tables = [*rows, _whole(first), _whole(second)]
     if first.unit == "s":  # known exactly
         same = pl.col("energy_j")
         tables = [table.with_columns(time_s=same, low_j=same, high_j=same) for table in tables]
@@ -236,8 +236,7 @@ def _keyed(side: EnsembleAttribution, keys: Sequence[str]) -> pl.DataFrame:
         pl.col("self_high_j").alias("high_j"),
     )
     devices = side.devices if "signal" in keys else side.devices.filter("counted")
-    commands = [run for run, part in side.parts.items() if _life_s(part) is not None]
-    idle = _idle(devices, keys).filter((pl.col("energy_j") != 0) & ~pl.col("run").is_in(commands))
+    idle = _idle(devices, keys).filter(pl.col("energy_j") != 0)
     return pl.concat([rows, idle], how="vertical_relaxed").select("run", *keys, *VALUES)
 
 
@@ -258,32 +257,32 @@ def _idle(devices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def _whole(side: EnsembleAttribution, keyed: pl.DataFrame) -> pl.DataFrame:
+def _whole(side: EnsembleAttribution) -> pl.DataFrame:
     """The measured energy of each run and how long it was metered; of a command's run, what it used while it lived."""
     import polars as pl
 
     lives = {run: _life_s(part) for run, part in side.parts.items()}
+    ends = (pl.col(f"measured_{end}_j") for end in ("low", "high"))
     sums = (
         side.devices.filter("counted")
         .group_by("run", maintain_order=True)
-        .agg(pl.col("measured_j", "attributed_j").sum(), pl.col("bounded").all())
+        .agg(
+            pl.col("measured_j").sum(),
+            pl.col("bounded").all(),
+            *(pl.when(end.null_count() == 0).then(end.sum()) for end in ends),
+        )
     )
     lived = pl.Series("lived", [lives[run] is not None for run in sums["run"]], dtype=pl.Boolean)
     times = [lives[run] or _metered_s(side.parts[run]) for run in sums["run"]]
-    bounds = keyed.group_by("run").agg(
-        pl.when(pl.col(n).null_count() == 0).then(pl.col(n).sum()) for n in ("low_j", "high_j")
-    )
     measured = pl.when("bounded").then("measured_j")
-    return (
-        sums.with_columns(lived, pl.Series("time_s", times, dtype=pl.Float64))
-        .join(bounds, "run", how="left")
-        .select(
-            "run",
-            pl.when("lived").then("attributed_j").otherwise("measured_j").alias("energy_j"),
-            "time_s",
-            pl.when("lived").then("low_j").otherwise(measured).alias("low_j"),
-            pl.when("lived").then(pl.min_horizontal("high_j", "measured_j")).otherwise(measured).alias("high_j"),
-        )
+    return sums.with_columns(lived, pl.Series("time_s", times, dtype=pl.Float64)).select(
+        "run",
+        pl.col("measured_j").alias("energy_j"),
+        "time_s",
+        *(
+            pl.when("lived").then(f"measured_{end}_j").otherwise(measured).alias(f"{end}_j")  # an end may cut a reading
+            for end in ("low", "high")
+        ),
     )
 
 

@@ -23,8 +23,8 @@ def promised_devices(attribution: Answer) -> pl.DataFrame:
     table = attribution.devices
     books = [name for name in table.columns if name.startswith(("measured_", "attributed_", "idle_"))]
     unit = [] if attribution.suffix == "j" else ["unit"]
-    run = [name for name in ("run",) if name in table.columns]  # an ensemble's
-    return table.select(*run, *_DEVICE, *books, "coverage", "counted", "why", "estimated", *unit)
+    run, gain = ([name] if name in table.columns else [] for name in ("run", "gain_error"))  # an ensemble's have a run
+    return table.select(*run, *_DEVICE, *books, "coverage", "counted", "why", "estimated", *gain, *unit)
 
 
 def promised_rows(attribution: Answer) -> pl.DataFrame:
@@ -60,7 +60,7 @@ _DIGITS = 5  # of numbers in tables for people
 
 def printed(attribution: Answer) -> list[list[str]]:
     """The rows as texts below a line of headings with units, for tables in papers and issues."""
-    unit, rows = attribution.suffix, attribution.rows
+    unit, rows = attribution.suffix, promised_rows(attribution)
     shown = {*attribution.by}
     if "device" in shown and "host" in rows.columns and rows["host"].n_unique() > 1:
         shown.add("host")  # devices of several hosts have the same names
@@ -73,9 +73,12 @@ def printed(attribution: Answer) -> list[list[str]]:
     }  # fmt: skip
     values = [name for name in headings if name in rows.columns]
     several = ["unit"] if not symbol and "unit" in rows.columns else []
-    lines = [[*keys, *several, *(f"{word} ({of})" if of else word for word, of in map(headings.get, values))]]  # type: ignore[misc]
+    modelled = ["estimated"] if "estimated" in rows.columns and rows["estimated"].any() else []
+    heads = (f"{word} ({of})" if of else word for word, of in map(headings.get, values))  # type: ignore[misc]
+    lines = [[*keys, *several, *modelled, *heads]]
     for row in rows.to_dicts():
         texts = [" > ".join(row[key]) if isinstance(row[key], list) else str(row[key]) for key in (*keys, *several)]
+        texts += ["yes" if row[name] else "" for name in modelled]
         lines.append([*texts, *(_number(row[name], name) for name in values)])
     return lines
 

@@ -314,8 +314,7 @@ class Sampler:
             open_plans = [
                 plan
                 for plan in self._plans
-                if plan.waiting(since_ns, moved_before=ends)
-                and now < since_ns + min(limit_ns, int(2 * plan.period_s * SECOND))
+                if plan.waiting(since_ns, ends) and now < since_ns + min(limit_ns, int(2 * plan.period_s * SECOND))
             ]
             if not open_plans:
                 return

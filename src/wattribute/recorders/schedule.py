@@ -13,6 +13,7 @@ SECOND = 1_000_000_000
 QUICKEST_NS = 20_000_000  # 50 Hz: a Python loop costs 0.4 % of a core there and 5 % at 1 kHz
 SLOWEST_NS = SECOND
 STEP_NS = 2_000_000  # readings at least this frequent are timed by the counter's updates
+_RENEWED_PERIODS = 1.25  # its updates are not quite regular
 CHANGES = 8  # that tell a sensor's period
 
 
@@ -39,6 +40,13 @@ class MeterSchedule:
         self._delays_ns = [
             int(max(0.0, c.latency_s - c.period_s) * SECOND)
             if c.kind == "counter" and c.latency_s and c.period_s
+            else 0
+            for c in self.channels
+        ]
+        counted = {self.channels[i].device.name for i in self.counters}
+        self._last_updates_ns = [  # after which a gauge that speaks for its device was renewed, however equal its value
+            int(_RENEWED_PERIODS * c.period_s * SECOND)
+            if c.kind == "gauge" and c.period_s and c.device.name not in counted
             else 0
             for c in self.channels
         ]
@@ -83,13 +91,15 @@ class MeterSchedule:
         behind_ns = now_ns + self.interval_ns // 2 - (self.due_ns + self.interval_ns)
         self.due_ns += self.interval_ns * (1 + max(0, -(-behind_ns // self.interval_ns)))
 
-    def waiting(self, since_ns: int, moved_before: bool) -> bool:
-        """Whether an energy channel has surely not moved since then (with ``moved_before``: of those that ever did).
+    def waiting(self, since_ns: int, ends: bool) -> bool:
+        """Whether an energy channel has surely not moved since then (at the end: of those that ever did).
 
         A change was made after the reading before the one that showed it; only if that one came after ``since_ns``, the
-        change did. A sensor whose readings are late by more than its period is waited for so much longer.
+        change did. A sensor whose readings are late by more than its period is waited for so much longer. At the end
+        (``ends``) a gauge is waited for until it was renewed: its readings speak of the time before an update.
         """
         return any(
-            self.moved_after_ns[i] < since_ns + self._delays_ns[i] and (self.changed_ns[i] > 0 or not moved_before)
+            self.moved_after_ns[i] < since_ns + self._delays_ns[i] + (self._last_updates_ns[i] if ends else 0)
+            and (self.changed_ns[i] > 0 or not ends)
             for i in self.energy
         )

@@ -152,8 +152,9 @@ def _metered(recording: Recording) -> tuple[list[MeteredDevice], list[Problem]]:
 
 
 def _part(recording: Recording, metered: MeteredDevice) -> _Part:
-    curve = metered.energy(recording)
-    return _Part(metered, curve, notes=[problem.message for problem in curve.problems if problem.kind != "stale"])
+    curve, name = metered.energy(recording), metered.device.name  # signals of several devices have one name
+    texts = [problem.message for problem in curve.problems if problem.kind != "stale"]
+    return _Part(metered, curve, notes=[text if name in text else f"{name}: {text}" for text in texts])
 
 
 def _device(recording: Recording, part: _Part, begin: int, end: int, life: Life) -> DeviceSummary:

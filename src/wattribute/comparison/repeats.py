@@ -13,7 +13,7 @@ from .significance import t_quantile
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """Mean, standard deviation and the 95 % confidence interval of the mean; what is never negative has none below 0."""
+    """Mean, standard deviation and 95 % confidence interval of the mean, cut at 0 where no value is negative."""
     count, mean = len(values), float(np.mean(values))
     if count < 2:
         return Interval(mean)

@@ -44,7 +44,14 @@ Device: GPU-3
    Idle attribution for GPU-3: 904.416717 J
 """
 DEVICE = {"device", "signal", "host", "of", "measured_j", "attributed_j", "idle_j", "coverage", "counted", "why"}
-DEVICE |= {"measured_low_j", "measured_high_j", "measured_hard_low_j", "measured_hard_high_j", "estimated"}
+DEVICE |= {
+    "measured_low_j",
+    "measured_high_j",
+    "measured_hard_low_j",
+    "measured_hard_high_j",
+    "estimated",
+    "gain_error",
+}
 VALUES = {"self_j", "total_j", "self_low_j", "self_high_j", "total_low_j", "total_high_j"}
 VALUES |= {"self_hard_low_j", "self_hard_high_j", "total_hard_low_j", "total_hard_high_j"}
 VALUES |= {"self_ns", "total_ns", "covered_ns", "calls", "power_w", "estimated"}

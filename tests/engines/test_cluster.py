@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -103,6 +104,24 @@ def test_workers_are_waited_for_once_in_a_session(dask_cluster, monkeypatch):
         for _ in range(3):  # to read, to solve, the next question
             assert cluster.check(client, 8) == 2
     assert awaited == [8, 1, 1]
+
+
+def test_a_worker_that_is_there_and_silent(tmp_path, monkeypatch):
+    """Its process is stopped, as it is on a node that has no memory left."""
+    with (
+        scheduler(tmp_path) as (address, _),
+        worker(address, tmp_path / "a"),
+        cluster.connected(address, None) as client,
+    ):
+        with worker(address, tmp_path / "b") as stopped:
+            cluster.check(client, 2, wait_s=600)
+            silent = next(name for name, pid in client.run(os.getpid).items() if pid == stopped)
+            os.kill(stopped, signal.SIGSTOP)
+            monkeypatch.setattr(cluster, "SILENCE_S", 2)
+            with pytest.raises(ClusterError, match=f"the Dask worker {silent} does not answer within 2 s"):
+                cluster.check(client)
+        monkeypatch.setattr(cluster, "SILENCE_S", 600)
+        assert cluster.check(client, wait_s=600) == 1  # it ended, and the other does the work
 
 
 # ------------------------------------------------------------------------------------------------------- other code

@@ -5,7 +5,7 @@ import pytest
 import wattribute
 from wattribute.attribution import join
 from wattribute.attribution.rollup import grouping
-from wattribute.engines.tasks import Large, Task, cut
+from wattribute.engines.tasks import Large, Task, batches, cut
 from wattribute.engines.work import Work, reduce, solve
 from wattribute.model import Question
 
@@ -57,3 +57,14 @@ def test_results_are_in_the_numbers_of_the_whole_plan(trace):
         assert {book.source for book in sums.books} == expected
         assert set(sums.devices) <= expected
         assert set(sums.keys["source"].tolist()) <= expected
+
+
+@pytest.mark.parametrize(("most", "count"), [(1, 1), (1000, 4)])
+def test_batches_keep_together_what_stands_together(trace, most, count):
+    recording = wattribute.read(trace)
+    locations = list(recording.spans.locations())
+    pairs = [locations[at : at + 2] for at in range(0, len(locations), 2)]
+    made = batches(recording, pairs, most)
+    assert [location for batch in made for location in batch] == locations
+    assert len(made) == count
+    assert all(any(set(pair) <= set(batch) for batch in made) for pair in pairs)

@@ -14,7 +14,7 @@ import time
 from asyncio import CancelledError
 from asyncio import TimeoutError as AsyncTimeoutError
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -26,7 +26,7 @@ from .local import available
 
 CONNECT_S = 5
 WORKERS_S = 15  # the first may be starting
-SILENCE_S = 60  # of a scheduler that may be busy
+SILENCE_S = 60  # of a scheduler or a worker that may be busy
 _ASK_S = 10
 _RESTART_S = 600
 _LOGGERS = ("distributed", "distributed.client", "distributed.gc")  # Dask gives each of them a level
@@ -264,6 +264,8 @@ def answers(client: Any) -> bool:
     until = time.monotonic() + CONNECT_S
     while client.status == "connecting" and time.monotonic() < until:
         time.sleep(0.05)
+    if client.status == "connecting":  # Dask tries on; who was given up for silence is not waited for again
+        return False
     try:
         within(SILENCE_S, client.nthreads)
     except Exception:  # any error means: no answer
@@ -287,7 +289,7 @@ def check(client: Any, workers: int | None = None, wait_s: float | None = None) 
                 f"the Dask scheduler at {client.scheduler.address} has no workers; start some "
                 f"(dask worker {client.scheduler.address}) and try again"
             ) from error
-    versions = client.get_versions(packages=["wattribute"])
+    versions = _answered(client, lambda: client.get_versions(packages=["wattribute"]))
     mine = _versions(versions["client"])
     for address, reported in sorted(versions["workers"].items()):
         theirs = _versions(reported)
@@ -295,10 +297,25 @@ def check(client: Any, workers: int | None = None, wait_s: float | None = None) 
             if theirs[name] != mine[name]:
                 has = f"has {name} {theirs[name]}" if theirs[name] else f"has no {name}"
                 raise ClusterError(f"worker {address} {has}, here is {mine[name]}; install the same on both sides")
-    for address, code in sorted(client.run(identity.code, on_error="return").items()):
+    for address, code in sorted(_answered(client, lambda: client.run(identity.code, on_error="return")).items()):
         if code != identity.code():
             raise ClusterError(f"worker {address} {other_code(code)}")
     return sum(client.nthreads().values())
+
+
+def _answered(client: Any, question: Callable[[], T]) -> T:
+    """The answers of all workers; an error if one is there and silent, for which Dask would wait without end."""
+    try:
+        return within(SILENCE_S, question)
+    except TimeoutError as error:
+        workers: dict[str, Any] = {}
+        with suppress(TimeoutError):
+            workers = within(_ASK_S, client.scheduler_info)["workers"]
+        silent = min(workers, key=lambda address: workers[address]["last_seen"], default="")
+        who = f"worker {silent}" if silent else f"scheduler at {client.scheduler.address}"
+        raise ClusterError(
+            f"the Dask {who} does not answer within {SILENCE_S} s; stop it, or wait until its node has time"
+        ) from error
 
 
 def other_code(code: object) -> str:

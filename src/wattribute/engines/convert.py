@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -44,18 +43,3 @@ def convert(
         recording = read(os.path.abspath(path), threads=threads, progress=progress, **selection)
         save(recording, os.path.abspath(out), threads or 2, progress, partial(write_spans, where, threads))
     return recording
-
-
-def batches(recording: Recording, locations: Sequence[int], most: int) -> list[list[int]]:
-    """Locations in about so many batches of about equal size."""
-    weights = [max(1, int(recording.locations.events[location])) for location in locations]
-    room = max(1, sum(weights) // max(1, most))
-    groups: list[list[int]] = []
-    left = 0
-    for location, weight in zip(locations, weights, strict=True):
-        if not groups or left <= 0:
-            groups.append([])
-            left = room
-        groups[-1].append(location)
-        left -= weight
-    return groups

@@ -30,10 +30,9 @@ from ..attribution.rows import SpanFolder, write_rows
 from ..errors import ClusterError, NoDataError, OutputError, WattributeError
 from ..model import Intervals, Problem, Recording
 from . import cluster, identity
-from .convert import batches
 from .identity import CopyError, Files
 from .readings import Readings, SignalSurvey, gather, hosts, install, look, of_signals, packed, remote
-from .tasks import TASKS_PER_SLOT, Large, Task, cut
+from .tasks import TASKS_PER_SLOT, Large, Task, batches, cut
 from .work import LINES, EngineResult, Work, reduce, solve, together
 
 RETRIES = 2  # of a task that failed; Dask itself repeats what a dead worker was doing
@@ -63,13 +62,13 @@ def survey(where: str, threads: int | None, readings: Readings, locations: Seque
     """The signals of locations, whose readings are read by the workers and stay in their files."""
     with cluster.connected(where, threads) as client:
         slots = cluster.check(client, threads)
-        batches = hosts(readings, locations, slots * TASKS_PER_SLOT)
+        shares = hosts(readings, locations, slots * TASKS_PER_SLOT)
         common = client.scatter(packed((identity.code(), readings)), broadcast=True, hash=False)
 
         def ask(files: Files) -> list[SignalSurvey]:
             futures = [
-                client.submit(_look, common, batch, _some(files, batch), pure=False, retries=RETRIES)
-                for batch in batches
+                client.submit(_look, common, share, _some(files, share), pure=False, retries=RETRIES)
+                for share in shares
             ]
             return [pickle.loads(answer) for _, answer in _completed(client, futures) if answer is not None]
 
@@ -83,7 +82,8 @@ def write_spans(
     """Write the spans of every location into a folder of an archive; see ``engines.convert``."""
     locations = list(recording.spans.locations())
     with cluster.connected(where, threads) as client:
-        tasks = batches(recording, locations, cluster.check(client, threads) * TASKS_PER_SLOT)
+        each = [[location] for location in locations]
+        tasks = batches(recording, each, cluster.check(client, threads) * TASKS_PER_SLOT)
 
         def ask(files: Files) -> list[Problem]:
             return _write_batches(client, folder, recording, tasks, files, progress)

@@ -20,6 +20,7 @@ from ..alignment import sanity
 from ..attribution.ledger import fault_of
 from ..model import Problem, Recording, Signal
 from ..model.stored import Digest, StoredSignal, without_readings
+from .tasks import batches
 
 
 class Readings(Protocol):
@@ -153,17 +154,7 @@ def hosts(readings: Readings, locations: Sequence[int], most: int) -> list[list[
     by_host: dict[str, list[int]] = {}
     for location in locations:
         by_host.setdefault(recording.location_host(location), []).append(location)
-    weights = {host: int(recording.locations.events[np.array(rows)].sum()) for host, rows in by_host.items()}
-    room = max(1, sum(weights.values()) // max(1, most))
-    batches: list[list[int]] = []
-    left = 0
-    for host, rows in by_host.items():
-        if not batches or left <= 0:
-            batches.append([])
-            left = room
-        batches[-1] += rows
-        left -= weights[host]
-    return batches
+    return batches(recording, list(by_host.values()), most)
 
 
 def gather(readings: Readings, answers: Sequence[SignalSurvey], absorb: Callable[[Any], None]) -> sanity.Signals:

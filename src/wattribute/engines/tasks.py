@@ -73,6 +73,21 @@ def events_of(recording: Recording, locations: Sequence[int]) -> int:
     return sum(max(1, int(recording.locations.events[location])) for location in locations)
 
 
+def batches(recording: Recording, together: Sequence[Sequence[int]], most: int) -> list[list[int]]:
+    """Locations in no more than about ``most`` batches of about equal size; those that stand together stay so."""
+    weights = [events_of(recording, locations) for locations in together]
+    room = max(1, sum(weights) // max(1, most))
+    filled: list[list[int]] = []
+    left = 0
+    for locations, weight in zip(together, weights, strict=True):
+        if not filled or left <= 0:
+            filled.append([])
+            left = room
+        filled[-1] += locations
+        left -= weight
+    return filled
+
+
 def _shares(recording: Recording, locations: Sequence[int], most: int) -> tuple[tuple[int, ...], ...]:
     weighed = [(location, events_of(recording, [location])) for location in locations]
     return tuple(tuple(location for location, _ in some) for some in _filled(weighed, most))

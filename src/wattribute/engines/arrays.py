@@ -1,8 +1,8 @@
 """Attribution as array operations, written once: the same lines run on NumPy's arrays and on those of a server.
 
 The locations of some groups are *lanes* of one long table of spans (``Lanes``). Energy is a lookup in a curve, and the
-curves of all lanes lie one behind the other in one table (``Lines``): a step is one command to a server, however many
-groups, devices and locations take part. What is asked for are sums by (lane, row), so nothing but readings, busy
+curves of all lanes lie one behind the other in one table (``ArrayCurves``): a step is one command to a server, however
+many groups, devices and locations take part. What is asked for are sums by (lane, row), so nothing but readings, busy
 intervals of shared devices and those sums passes through the client. ``_core.reference`` says what every step means;
 where it walks through spans in the order they end, sums by row do the same: a row's self is its spans' totals minus
 those of their children, and the time between children comes from sorting siblings.
@@ -364,7 +364,7 @@ def _runs(verbs: Verbs, start: Any, end: Any, code: Any) -> tuple[Any, Any, Any]
 
 
 class _Runs(NamedTuple):
-    """Pieces of time by code and time; ``start`` and ``end`` since the beginning of the axis of ``Lines``."""
+    """Pieces of time by code and time; ``start`` and ``end`` since the beginning of the axis of ``ArrayCurves``."""
 
     start: Any
     end: Any

@@ -96,9 +96,9 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def cache_folder(name: str) -> Path:
-    """Where this user's cache of such things is, whether it exists or not."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "wattribute" / name
+    """Where this user's cache of such things is, whether it exists or not; who has no home keeps nothing."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(os.devnull if base.startswith("~") else base) / "wattribute" / name
 
 
 def new_folder(path: str | os.PathLike[str], claimed: bool = False) -> Path:

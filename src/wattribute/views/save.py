@@ -18,7 +18,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError, OptionError, OutputError
+from ..errors import MissingExtraError, OptionError
 from ..files import STANDARD_OUTPUT, cache_folder, check_writable, write_file
 from .theme import WIDTH
 
@@ -187,7 +187,7 @@ def _bundle() -> str:
     with suppress(OSError, ValueError):
         return cached.read_text(encoding="utf-8")
     script = str(convert().javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-    with suppress(OSError, OutputError):
+    with suppress(OSError):
         cached.parent.mkdir(parents=True, exist_ok=True)
         write_file(cached, script)
     return script

@@ -158,13 +158,12 @@ def partial_story(shared):
 
 
 def test_real_traces_have_their_story(partial_story):
-    told = partial_story
-    assert "By process" in [section.title for section in told.sections]
-    noticed = next(section for section in told.sections if section.title == "Noticed")
+    assert "By process" in [section.title for section in partial_story.sections]
+    noticed = next(section for section in partial_story.sections if section.title == "Noticed")
     assert any("the file is not there" in sentence for sentence in noticed.sentences)
-    assert dict(told.numbers)["measured"] == "84.8 kJ ± 5.4"  # 6.25 % of rocm_smi's energy counter
-    assert told.missing.startswith("15.3 M of 16.1 M events are missing: 8 files could not be read")
-    assert "8 devices that measured nothing: not drawn." in told.sections[0].picture.light
+    assert dict(partial_story.numbers)["measured"] == "84.8 kJ ± 5.4"  # 6.25 % of rocm_smi's energy counter
+    assert partial_story.missing.startswith("15.3 M of 16.1 M events are missing: 8 files could not be read")
+    assert "8 devices that measured nothing: not drawn." in partial_story.sections[0].picture.light
 
 
 def test_what_is_missing_stands_before_every_number(partial_story, tmp_path):

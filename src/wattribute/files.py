@@ -12,6 +12,7 @@ from typing import BinaryIO
 from .errors import FormatError, OptionError, OutputError, check_name
 
 STANDARD_OUTPUT = "-"  # as the name of a file to write
+_USER_FOLDERS = {"CACHE": "~/.cache", "CONFIG": "~/.config", "DATA": "~/.local/share"}
 _ATTEMPTS = 100  # to remove a folder in which new files appear
 
 
@@ -95,9 +96,10 @@ def temporary_folder() -> Iterator[Path]:
                 break
 
 
-def cache_folder(name: str) -> Path:
-    """Where this user's cache of such things is, whether it exists or not; who has no home keeps nothing."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+def user_folder(kind: str, name: str) -> Path:
+    """This user's folder of a kind ("CACHE": $XDG_CACHE_HOME), whether it exists or not; without a home, one in which
+    nothing can be."""
+    base = os.environ.get(f"XDG_{kind}_HOME") or os.path.expanduser(_USER_FOLDERS[kind])
     return Path(os.devnull if base.startswith("~") else base) / "wattribute" / name
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.views.stories import ranks, streams
-from wattribute.files import cache_folder
+from wattribute.files import user_folder
 from wattribute.views import plot, save
 
 
@@ -49,7 +49,7 @@ def test_who_has_no_home_has_no_cache(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as where neither HOME nor the system names one
     with pytest.raises(NotADirectoryError):
-        cache_folder("charts").mkdir(parents=True)
+        user_folder("CACHE", "charts").mkdir(parents=True)
 
 
 def test_the_script_of_pages_is_made_once_and_a_cache_that_cannot_be_written_is_none(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..files import cache_folder, write_file
+from ..files import user_folder, write_file
 from .intensity_curve import Step
 
 _DAY_NS = 86_400 * 10**9
@@ -26,7 +26,7 @@ _FRESH_NS = 1800 * 10**9
 class Cache:
     """Steps of intensity by source and zone."""
 
-    root: Path = field(default_factory=lambda: cache_folder("carbon"))
+    root: Path = field(default_factory=lambda: user_folder("CACHE", "carbon"))
     now_ns: Callable[[], int] = time.time_ns
 
     def load(self, source: str, zone: str, start_ns: int, end_ns: int, stale: bool = False) -> list[Step]:

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..files import user_folder
 from .accounting import reserved_part
 
 
 def folder() -> Path:
     """Folder of the baselines."""
-    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-    return Path(data) / "wattribute" / "baselines"
+    return user_folder("DATA", "baselines")
 
 
 def path_of(host: str) -> Path:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError
+from ..files import user_folder as folder_of_user
 
 LINE_KINDS = ("boxcar", "running mean", "low pass", "counter", "unknown")
 MAX_RELATIVE_WINDOW_RANGE = 1.1  # a window whose range is wider is not known well enough to move readings
@@ -177,8 +178,7 @@ def known_lines(
 
 def user_folder() -> Path:
     """Where a user's sensor files lie: $XDG_CONFIG_HOME/wattribute/sensors, by default in ~/.config."""
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "wattribute" / "sensors"
+    return folder_of_user("CONFIG", "sensors")
 
 
 @cache

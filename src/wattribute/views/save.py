@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import MissingExtraError, OptionError
-from ..files import STANDARD_OUTPUT, cache_folder, check_writable, write_file
+from ..files import STANDARD_OUTPUT, check_writable, user_folder, write_file
 from .theme import WIDTH
 
 _ROUNDS = 5
@@ -183,7 +183,7 @@ def _bundle() -> str:
 
     vl-convert puts it together for a second or more, so it is kept in the user's cache; without one it is made.
     """
-    cached = cache_folder("charts") / f"vega-{convert().__version__}.js"
+    cached = user_folder("CACHE", "charts") / f"vega-{convert().__version__}.js"
     with suppress(OSError, ValueError):
         return cached.read_text(encoding="utf-8")
     script = str(convert().javascript_bundle("window.vegaEmbed = vegaEmbed;"))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import NotFoundError
-from ...files import cache_folder
+from ...files import user_folder
 
 VERSION = 13  # of the layout of tiles; those of another version are made again
 
@@ -82,7 +82,7 @@ def folder(path: Path) -> Path | None:
     top = root(path)
     if _writable(top.parent) and _writable(top):
         return top.with_name(f"{top.name}.tiles")
-    cache = cache_folder("tiles")
+    cache = user_folder("CACHE", "tiles")
     named = hashlib.sha256(str(top).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     try:
         cache.mkdir(parents=True, exist_ok=True)
